@@ -252,3 +252,44 @@ fn a_client_that_opens_too_many_files_gets_an_error_and_the_others_do_not() {
     });
     assert!(again, "those that are closed can be had again");
 }
+
+/// What `/proc/mounts` says of a mount: source and type.
+fn listed(at: &Path) -> Option<(String, String)> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (source, place, kind) = (words.next()?, words.next()?, words.next()?);
+        (Path::new(place) == at).then(|| (source.to_owned(), kind.to_owned()))
+    })
+}
+
+#[test]
+fn mounts_are_told_apart_by_their_sources() {
+    let Some(mounted) = Mounted::new(Ways::Handles, |_| {}) else { return };
+    let point = mounted.folder.path().canonicalize().unwrap().join("mnt");
+    let source = point.with_file_name("source").display().to_string();
+    assert_eq!(listed(&point), Some((source, "fuse.fairhead".to_owned())));
+}
+
+#[test]
+fn a_mount_whose_server_was_killed_is_named_with_the_way_to_remove_it() {
+    let Some(mut mounted) = Mounted::new(Ways::Handles, |_| {}) else { return };
+    mounted.process.as_mut().expect("just started").kill();
+    let again = || {
+        let out = Command::new(env!("CARGO_BIN_EXE_fairhead"))
+            .args(["mount", "source", "mnt", "--sched", "noop"])
+            .current_dir(mounted.folder.path())
+            .output()
+            .unwrap();
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let (code, said) = again();
+    let point = mounted.folder.path().join("mnt");
+    let command = format!("umount --lazy {}", point.display());
+    let why =
+        format!("fairhead: mnt: a mount is still there whose server has ended; remove it with: {command}\n");
+    assert_eq!((code, said), (Some(1), why));
+    let ran = Command::new("sh").args(["-c", &command]).status().unwrap();
+    assert!(ran.success());
+    assert!(fs::read_dir(point).is_ok());
+}

@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -343,6 +343,24 @@ fn who_is_limited_keeps_nobody_else_waiting() {
         println!("others: {took:?}");
         drop(mount);
     });
+}
+
+/// What changes attributes behind the kernel's back is seen at once.
+#[test]
+fn attributes_are_never_stale() {
+    let Some(scratch) = Scratch::new() else { return };
+    fs::set_permissions(scratch.below(""), fs::Permissions::from_mode(0o777)).unwrap();
+    let mount = scratch.mount("noop");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suites/attributes.py");
+    let ran = Command::new("python3").arg(script).arg(scratch.below("")).current_dir(scratch.at("")).output();
+    match ran {
+        Err(e) => eprintln!("skipped: python3: {e}"),
+        Ok(out) => {
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+            println!("{}", String::from_utf8_lossy(&out.stdout));
+        }
+    }
+    drop(mount);
 }
 
 /// Copies a file by `copy_file_range` alone, or moves it by `sendfile` to nowhere.

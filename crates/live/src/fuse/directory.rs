@@ -17,7 +17,7 @@ use super::front::{DATA_MAX, Place, Range, Tree, Who};
 use super::nodes::{Closed, Found, Key, Nodes, Way, open_path};
 use super::open_files::{OpenFiles, Opener};
 use super::protocol::{
-    self, Attr, Entries, Header, Operation, Reply, SetAttr, Terms, Time, flag, opened, put32, put64,
+    self, Attr, Entries, Header, Operation, Reply, SetAttr, Terms, Time, command, flag, opened, put32, put64,
 };
 use crate::bio::{Errno, FileId, Op};
 use crate::engine::Context;
@@ -112,11 +112,12 @@ fn set_mask(mask: u32) {
 }
 
 /// Clears set-user-ID and set-group-ID after a write, as the kernel does for a writer without that right; the
-/// latter counts only if the group may run the file.
-fn shed(file: &File) -> Result<(), Errno> {
+/// latter counts only if the group may run the file. Returns whether there was any to clear.
+fn shed(file: &File) -> Result<bool, Errno> {
     let meta = file.metadata()?;
     let lending = libc::S_ISUID | if meta.mode() & libc::S_IXGRP != 0 { libc::S_ISGID } else { 0 };
-    if meta.is_file() && meta.mode() & lending != 0 {
+    let is_lent = meta.is_file() && meta.mode() & lending != 0;
+    if is_lent {
         match fs::set_permissions(proc_path(file), Permissions::from_mode(meta.mode() & 0o7777 & !lending)) {
             // The owner of this mount may write but not set such bits either, so the file system below clears
             // them.
@@ -124,7 +125,7 @@ fn shed(file: &File) -> Result<(), Errno> {
             done => done?,
         }
     }
-    Ok(())
+    Ok(is_lent)
 }
 
 /// Returns those of the zero-terminated names that are not for administrators alone; their total length if
@@ -350,11 +351,12 @@ impl Directory {
                 | libc::O_TRUNC
                 | libc::O_TMPFILE);
         let mode = flags & libc::O_ACCMODE;
+        let kept = flags & libc::O_NOATIME;
         let open_so = |extra| {
             OpenOptions::new()
                 .read(mode != libc::O_WRONLY)
                 .write(mode != libc::O_RDONLY)
-                .custom_flags(extra)
+                .custom_flags(kept | extra)
                 .open(proc_path(&path))
         };
         let open = |extra| match open_so(extra) {
@@ -483,8 +485,13 @@ impl Directory {
                 let all = |size| Self::sized(size, || listxattr_query(path), |names| listxattr(path, names));
                 if header.uid == 0 { all(size) } else { seen_by_all(&all(XATTRS_MAX)?, size) }
             }
-            Operation::SetXattr { name, value, flags } => {
+            Operation::SetXattr { name, value, flags, clears_sgid } => {
                 rustix::fs::setxattr(path, name, value, XattrFlags::from_bits_retain(flags))?;
+                if clears_sgid {
+                    // The file system below sees an owner of this mount who may keep the bit.
+                    let mode = fs::metadata(path)?.mode() & 0o7777 & !libc::S_ISGID;
+                    fs::set_permissions(path, Permissions::from_mode(mode))?;
+                }
                 Ok(Vec::new())
             }
             Operation::RemoveXattr { name } => {
@@ -595,12 +602,8 @@ impl Directory {
         drop(closed);
     }
 
-    //= linux-6.12 include/uapi/linux/fs.h FS_IOC_GETFLAGS and the following
     fn ioctl(&self, node: u64, command: u32, data: &[u8]) -> Reply {
-        const GET_FLAGS: u32 = 0x8008_6601;
-        const SET_FLAGS: u32 = 0x4008_6602;
-        const GET_XATTR: u32 = 0x801c_581f;
-        const SET_XATTR: u32 = 0x401c_5820;
+        use command::{GET_FLAGS, GET_XATTR, SET_FLAGS, SET_XATTR};
         if !matches!(command, GET_FLAGS | SET_FLAGS | GET_XATTR | SET_XATTR) {
             return Err(Errno(libc::ENOTTY));
         }
@@ -757,6 +760,7 @@ impl Tree for Directory {
                 | flag::DONT_MASK
                 | flag::POSIX_ACL
                 | flag::HANDLE_KILLPRIV_V2
+                | flag::SETXATTR_EXT
                 | flag::MAX_PAGES
                 | flag::PARALLEL_DIROPS
                 | flag::AUTO_INVAL_DATA
@@ -775,9 +779,7 @@ impl Tree for Directory {
             }
             _ => return Err(Errno(libc::EBADF)),
         };
-        if range.sheds {
-            shed(&file)?;
-        }
+        let has_shed = range.sheds && shed(&file)?;
         let sector = Sector(start.0 + range.offset / 512);
         let is_aligned = range.offset.is_multiple_of(ALIGN);
         if range.op == Op::Read {
@@ -785,13 +787,13 @@ impl Tree for Directory {
             let answered = u64::from(range.len).min(left) as u32;
             let whole = u64::from(answered).next_multiple_of(ALIGN) as u32;
             return Ok((answered > 0).then(|| match direct.filter(|_| is_aligned) {
-                Some(file) => Place { file, sector, len: whole, answered, fua: false },
-                None => Place { file: buffered, sector, len: answered, answered, fua: false },
+                Some(file) => Place { file, sector, len: whole, answered, fua: false, has_shed },
+                None => Place { file: buffered, sector, len: answered, answered, fua: false, has_shed },
             }));
         }
         let direct = direct.filter(|_| is_aligned && u64::from(range.len).is_multiple_of(ALIGN));
         let (file, len) = (direct.unwrap_or(buffered), range.len);
-        let place = Place { file, sector, len, answered: len, fua: range.fua && is_direct };
+        let place = Place { file, sector, len, answered: len, fua: range.fua && is_direct, has_shed };
         Ok((range.len > 0).then_some(place))
     }
 

@@ -73,6 +73,13 @@ impl Channel {
         let header = protocol::reply_header(unique, result.map(|_| ()), data.len());
         let _ = (&self.0).write_vectored(&[IoSlice::new(&header), IoSlice::new(data)]);
     }
+
+    /// The kernel does not use what it remembers of a node's attributes any more. Call it before the reply
+    /// to the request that has changed them.
+    pub(crate) fn forget_attributes(&self, node: u64) {
+        // The kernel may not know the node any more, which is as good.
+        let _ = (&self.0).write(&protocol::stale_notice(node));
+    }
 }
 
 /// Where a read or write goes.
@@ -85,6 +92,8 @@ pub(crate) struct Place {
     pub(crate) answered: u32,
     /// Answered when it is stable.
     pub(crate) fua: bool,
+    /// Whether the file's mode has changed, of which the kernel does not know.
+    pub(crate) has_shed: bool,
 }
 
 /// What a request for data is about.
@@ -250,6 +259,9 @@ impl<T: Tree> FuseFront<T> {
                     let Ok((header, bytes, group)) = job else { return };
                     let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
                     if let Some(reply) = tree.answer(&header, group, &operation) {
+                        if operation.changes_unseen() {
+                            channel.forget_attributes(header.node);
+                        }
                         channel.reply(header.unique, reply.as_deref().map_err(|e| *e));
                     }
                 }
@@ -457,6 +469,9 @@ impl<T: Tree> FuseFront<T> {
         (what, data): (What, Option<Buffer>),
     ) {
         let Asker { unique, thread, who: Who { task, group, prio, sync } } = *asker;
+        if place.has_shed {
+            self.channel.forget_attributes(range.node);
+        }
         let bio = Bio {
             op: range.op,
             file: place.file,

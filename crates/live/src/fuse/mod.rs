@@ -106,7 +106,7 @@ impl Mount {
             .depth(model.facts().queue_depth)
             .emulate(params);
         options.table = Some(OneFile::table(file).map_err(|e| failed(e.to_string()))?.into());
-        Self::show(options, OneFile::new(size, &meta), at)
+        Self::show(options, OneFile::new(size, &meta), file, at)
     }
 
     /// The folder `source` as it is, in the folder `at`, except that what is read and written goes through
@@ -121,11 +121,12 @@ impl Mount {
         options.table = Some(tree.table());
         let settings =
             Settings { client_bios_max: BIOS_MAX, client_bytes_max: BYTES_MAX, ..Settings::default() };
-        Self::show(options.settings(settings).on_device_of(source), tree, at)
+        Self::show(options.settings(settings).on_device_of(source), tree, source, at)
     }
 
-    fn show(options: DiskOptions, tree: impl Tree, at: &Path) -> Result<Self, Error> {
-        let (point, file) = Mountpoint::mount(at, DATA_MAX)?;
+    fn show(options: DiskOptions, tree: impl Tree, source: &Path, at: &Path) -> Result<Self, Error> {
+        let source = source.canonicalize().unwrap_or_else(|_| source.to_owned());
+        let (point, file) = Mountpoint::mount(at, &source, DATA_MAX)?;
         let (gone, ended) = mpsc::channel();
         let (channel, tree) = (Arc::new(Channel::new(file)), Arc::new(tree));
         let disk = FuseFront::hire(&channel, &tree)

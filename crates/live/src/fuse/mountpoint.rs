@@ -5,11 +5,12 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{getegid, geteuid};
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -25,20 +26,43 @@ fn failed(kind: ErrorKind, path: &Path, what: impl std::fmt::Display) -> Error {
     Error::new(kind, format!("{}: {what}", path.display()))
 }
 
+/// The way out for someone who finds a mount whose server was killed.
+fn dead(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let command = if geteuid().is_root() { "umount --lazy" } else { "fusermount3 -u -z" };
+    format!("a mount is still there whose server has ended; remove it with: {command} {}", path.display())
+}
+
+/// A path as a value among options of `fusermount3`, which commas separate.
+fn escaped(path: &Path) -> OsString {
+    let mut bytes = Vec::new();
+    for byte in path.as_os_str().as_bytes() {
+        if matches!(byte, b',' | b'\\') {
+            bytes.push(b'\\');
+        }
+        bytes.push(*byte);
+    }
+    OsString::from_vec(bytes)
+}
+
 impl Mountpoint {
-    /// Mounts; what is asked there is to be read from the file, which never blocks.
+    /// Mounts; what is asked there is to be read from the file, which never blocks. Lists of mounts show the
+    /// source.
     ///
     /// # Errors
     /// If it is no directory, there is no FUSE, or it may not be.
-    pub(crate) fn mount(path: &Path, data_max: u32) -> Result<(Self, File), Error> {
-        let path = path.canonicalize().map_err(|e| failed(ErrorKind::File, path, e))?;
-        if !path.is_dir() {
+    pub(crate) fn mount(path: &Path, source: &Path, data_max: u32) -> Result<(Self, File), Error> {
+        let looked_at = path.canonicalize().and_then(|path| Ok((path.metadata()?, path)));
+        let (meta, path) = looked_at.map_err(|e| match e.raw_os_error() {
+            Some(libc::ENOTCONN) => failed(ErrorKind::Mount, path, dead(path)),
+            _ => failed(ErrorKind::File, path, e),
+        })?;
+        if !meta.is_dir() {
             return Err(failed(ErrorKind::File, &path, "not a directory"));
         }
-        let file = match Self::mount_directly(&path, data_max) {
-            Err(e) if e.raw_os_error() == Some(libc::EPERM) => {
-                Self::ask_fusermount(&path, data_max).map_err(|e| failed(ErrorKind::Mount, &path, e))?
-            }
+        let file = match Self::mount_directly(&path, source, data_max) {
+            Err(e) if e.raw_os_error() == Some(libc::EPERM) => Self::ask_fusermount(&path, source, data_max)
+                .map_err(|e| failed(ErrorKind::Mount, &path, e))?,
             other => {
                 other.map_err(|e| failed(ErrorKind::Mount, &path, format!("cannot mount there: {e}")))?
             }
@@ -46,7 +70,7 @@ impl Mountpoint {
         Ok((Self { path }, file))
     }
 
-    fn mount_directly(path: &Path, data_max: u32) -> io::Result<File> {
+    fn mount_directly(path: &Path, source: &Path, data_max: u32) -> io::Result<File> {
         let file =
             OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/fuse")?;
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
@@ -56,20 +80,23 @@ impl Mountpoint {
         );
         let options = CString::new(options)?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
-        rustix::mount::mount("fairhead", path, "fuse.fairhead", flags, options.as_c_str())?;
+        rustix::mount::mount(source, path, "fuse.fairhead", flags, options.as_c_str())?;
         Ok(file)
     }
 
     /// The helper of the fuse3 package may mount for those who may not, and hands over the file through a
     /// socket.
-    fn ask_fusermount(path: &Path, data_max: u32) -> io::Result<File> {
+    fn ask_fusermount(path: &Path, source: &Path, data_max: u32) -> io::Result<File> {
         let (ours, theirs) = UnixStream::pair()?;
         // The copy, unlike the socket itself, stays open in the child.
         let passed = rustix::io::dup(&theirs)?;
         drop(theirs);
+        let mut options =
+            OsString::from(format!("default_permissions,max_read={data_max},subtype=fairhead,fsname="));
+        options.push(escaped(source));
         let status = Command::new("fusermount3")
             .arg("-o")
-            .arg(format!("default_permissions,max_read={data_max},fsname=fairhead,subtype=fairhead"))
+            .arg(options)
             .arg("--")
             .arg(path)
             .env("_FUSE_COMMFD", passed.as_raw_fd().to_string())
@@ -137,6 +164,11 @@ mod tests {
         let mut text = String::new();
         received.read_to_string(&mut text).unwrap();
         assert_eq!(text, "sent");
+    }
+
+    #[test]
+    fn a_comma_in_a_path_separates_no_options() {
+        assert_eq!(escaped(Path::new("/srv/a,b\\c d")), OsString::from("/srv/a\\,b\\\\c d"));
     }
 
     #[test]

@@ -113,6 +113,7 @@ impl Tree for OneFile {
                     len,
                     answered: len,
                     fua: range.fua,
+                    has_shed: false,
                 }))
             }
         }

@@ -94,6 +94,8 @@ pub(crate) mod flag {
     /// A write says whether it clears the bits that lend rights; without this flag the kernel asks for an
     /// attribute before each write.
     pub(crate) const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
+    /// An access control list that is set says whether set-group-ID goes with it.
+    pub(crate) const SETXATTR_EXT: u64 = 1 << 29;
     pub(crate) const INIT_EXT: u64 = 1 << 30;
     pub(crate) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
 }
@@ -107,6 +109,19 @@ pub(crate) mod opened {
 /// A write that clears the bits which lend rights.
 //= linux-6.12 include/uapi/linux/fuse.h FUSE_WRITE_KILL_SUIDGID
 pub(crate) const WRITE_KILL_SUIDGID: u32 = 1 << 2;
+
+/// Setting an access control list clears set-group-ID.
+//= linux-6.12 include/uapi/linux/fuse.h FUSE_SETXATTR_ACL_KILL_SGID
+const SETXATTR_ACL_KILL_SGID: u32 = 1 << 0;
+
+/// Commands of [`Operation::Ioctl`] that are understood.
+//= linux-6.12 include/uapi/linux/fs.h FS_IOC_GETFLAGS and the following
+pub(crate) mod command {
+    pub(crate) const GET_FLAGS: u32 = 0x8008_6601;
+    pub(crate) const SET_FLAGS: u32 = 0x4008_6602;
+    pub(crate) const GET_XATTR: u32 = 0x801c_581f;
+    pub(crate) const SET_XATTR: u32 = 0x401c_5820;
+}
 
 /// The header of a request: its number, its operation, and the thread, user and node that it is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -281,6 +296,8 @@ pub(crate) enum Operation<'a> {
         name: &'a OsStr,
         value: &'a [u8],
         flags: u32,
+        /// Set-group-ID is cleared, too.
+        clears_sgid: bool,
     },
     GetXattr {
         name: &'a OsStr,
@@ -348,6 +365,11 @@ impl<'a> Operation<'a> {
     pub(crate) fn parse(opcode: u32, bytes: &'a [u8]) -> Option<Self> {
         let mut w = Words(bytes);
         Self::parse_data(opcode, &mut w).or_else(|| Self::parse_names(opcode, Words(bytes)))
+    }
+
+    /// Whether this changes attributes of which the kernel does not know that it does.
+    pub(crate) const fn changes_unseen(&self) -> bool {
+        matches!(self, Self::Ioctl { command: command::SET_FLAGS | command::SET_XATTR, .. })
     }
 
     /// Operations on open files, and those of the conversation.
@@ -447,7 +469,11 @@ impl<'a> Operation<'a> {
             }
             opcode::SETXATTR => {
                 let (size, flags) = (w.u32()?, w.u32()?);
-                Self::SetXattr { name: w.name()?, value: w.take(size as usize)?, flags }
+                // Without SETXATTR_EXT, name and value follow at once, and nothing else does.
+                let end = w.0.iter().position(|b| *b == 0).and_then(|n| (n + 1).checked_add(size as usize));
+                let more = if end == Some(w.0.len()) { 0 } else { w.u64()? as u32 };
+                let clears_sgid = more & SETXATTR_ACL_KILL_SGID != 0;
+                Self::SetXattr { name: w.name()?, value: w.take(size as usize)?, flags, clears_sgid }
             }
             opcode::GETXATTR => {
                 let size = w.u64()? as u32;
@@ -550,6 +576,18 @@ pub(crate) fn reply_header(unique: u64, result: Result<(), Errno>, len: usize) -
     header[4..8].copy_from_slice(&error.to_ne_bytes());
     header[8..].copy_from_slice(&unique.to_ne_bytes());
     header
+}
+
+/// A notice to the kernel, which is no reply: it forgets the attributes of a node, and keeps its data.
+//= linux-6.12 include/uapi/linux/fuse.h FUSE_NOTIFY_INVAL_INODE, struct fuse_notify_inval_inode_out
+pub(crate) fn stale_notice(node: u64) -> [u8; REPLY_HEADER + 24] {
+    const INVAL_INODE: i32 = 2;
+    let mut notice = [0; REPLY_HEADER + 24];
+    notice[..REPLY_HEADER].copy_from_slice(&reply_header(0, Err(Errno(-INVAL_INODE)), 24));
+    notice[16..24].copy_from_slice(&node.to_ne_bytes());
+    // Behind no offset there are no data.
+    notice[24..32].copy_from_slice(&(-1_i64).to_ne_bytes());
+    notice
 }
 
 /// What the two sides agree upon.
@@ -795,6 +833,19 @@ mod tests {
             Operation::parse(opcode::IOCTL, &ioctl),
             Some(Operation::Ioctl { command, data: &[16, 0, 0, 0] })
         );
+        let set = |fields: &[u32]| {
+            let fields: Vec<u8> = fields.iter().flat_map(|n| n.to_ne_bytes()).collect();
+            [&fields[..], b"user.k\0value"].concat()
+        };
+        for (bytes, clears_sgid) in
+            [(set(&[5, 2]), false), (set(&[5, 2, 0, 0]), false), (set(&[5, 2, 1, 0]), true)]
+        {
+            let (name, value) = (OsStr::new("user.k"), &b"value"[..]);
+            assert_eq!(
+                Operation::parse(opcode::SETXATTR, &bytes),
+                Some(Operation::SetXattr { name, value, flags: 2, clears_sgid })
+            );
+        }
         let statx = [&[0; 20][..], &0x800_u32.to_ne_bytes()].concat();
         assert_eq!(Operation::parse(opcode::STATX, &statx), Some(Operation::StatX { mask: 0x800 }));
     }
@@ -819,5 +870,7 @@ mod tests {
         assert!(!entries.has_room(b"", false));
         assert_eq!(entries.finish().len(), 64);
         assert_eq!(reply_header(5, Err(Errno::INTR), 0)[4..8], (-libc::EINTR).to_ne_bytes());
+        let notice = stale_notice(7);
+        assert_eq!((notice[0], notice[4], notice[16]), (40, 2, 7), "a code instead of an errno");
     }
 }
