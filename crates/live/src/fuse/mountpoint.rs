@@ -54,7 +54,8 @@ impl Mountpoint {
     pub(crate) fn mount(path: &Path, source: &Path, data_max: u32) -> Result<(Self, File), Error> {
         let looked_at = path.canonicalize().and_then(|path| Ok((path.metadata()?, path)));
         let (meta, path) = looked_at.map_err(|e| match e.raw_os_error() {
-            Some(libc::ENOTCONN) => failed(ErrorKind::Mount, path, dead(path)),
+            // The second one is for those that asked while it ended.
+            Some(libc::ENOTCONN | libc::ECONNABORTED) => failed(ErrorKind::Mount, path, dead(path)),
             _ => failed(ErrorKind::File, path, e),
         })?;
         if !meta.is_dir() {
