@@ -8,18 +8,18 @@ mod process;
 
 use process::{Process, start};
 use std::fs::{self, File, Permissions};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// The most descriptors of the program in these tests.
 const DESCRIPTORS: usize = 1024;
 /// Files that are walked over. `FAIRHEAD_FILES` says how many.
 const FILES: usize = 4_000;
-/// A user and group without any right: those of `nobody` on most systems.
+/// A user and group without any right.
 const NOBODY: u32 = 65534;
 
 /// The way in which a mount opens its files again.
@@ -111,7 +111,7 @@ fn said_to_nobody(program: &str, arguments: &[&Path]) -> Result<String, String> 
     if out.status.success() { Ok(text(&out.stdout)) } else { Err(text(&out.stderr)) }
 }
 
-/// Makes so many files, 1,000 in a folder, and one more.
+/// Makes files, 1,000 in a folder, and one more.
 fn fill(source: &Path, files: usize) {
     for i in 0..files {
         let folder = source.join(format!("{}", i / 1000));
@@ -177,8 +177,8 @@ fn files_are_found_again_after_they_were_renamed_and_removed() {
                 fs::create_dir_all(mounted.at("empty2")).unwrap();
                 mounted.at("empty")
             })
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         fs::rename(mounted.at("a"), mounted.at("c")).unwrap();
@@ -292,4 +292,59 @@ fn a_mount_whose_server_was_killed_is_named_with_the_way_to_remove_it() {
     let ran = Command::new("sh").args(["-c", &command]).status().unwrap();
     assert!(ran.success());
     assert!(fs::read_dir(point).is_ok());
+}
+
+/// A read costs no call beside those of the ring but the one that answers it, and none for attributes.
+#[test]
+fn a_read_is_few_system_calls() {
+    const READS: usize = 2000;
+    let text = vec![7_u8; 1 << 20];
+    if !may_mount::may_mount() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    ["source", "mnt"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
+    fs::write(folder.path().join("source/file"), text).unwrap();
+    let strace = Command::new("strace")
+        .args(["-f", "-c", "-U", "calls,name", "-o", "calls", env!("CARGO_BIN_EXE_fairhead")])
+        .args(["mount", "source", "mnt", "--sched", "noop"])
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut strace = match strace {
+        Err(e) => return println!("skipped: strace: {e}"),
+        Ok(strace) => strace,
+    };
+    let mut line = String::new();
+    BufReader::new(strace.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    if !line.contains("Ctrl-C ends it") {
+        strace.wait().unwrap();
+        return println!("skipped: strace: {line}");
+    }
+    let dd = |count: usize| {
+        let out = Command::new("dd")
+            .args(["if=mnt/file", "of=/dev/null", "bs=4k", "iflag=direct", &format!("count={count}")])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    };
+    (0..READS / 250).for_each(|_| dd(250));
+    assert!(Command::new("umount").arg(folder.path().join("mnt")).status().unwrap().success());
+    strace.wait().unwrap();
+    let calls = fs::read_to_string(folder.path().join("calls")).unwrap();
+    let count = |names: &[&str]| -> usize {
+        let lines = calls.lines().filter_map(|line| line.trim().split_once(' '));
+        lines
+            .filter(|(_, name)| names.contains(&name.trim()))
+            .map(|(n, _)| n.parse::<usize>().unwrap_or_default())
+            .sum()
+    };
+    println!("{calls}");
+    // Programs that start cost some, too.
+    let most = READS / 4;
+    assert!(count(&["writev"]) >= READS, "strace has seen the replies: {calls}");
+    assert!(count(&["readv", "poll", "ppoll"]) <= most, "requests: {calls}");
+    assert!(count(&["statx", "fstat", "newfstatat"]) <= most, "attributes: {calls}");
+    assert!(count(&["writev"]) <= READS + most, "replies: {calls}");
 }

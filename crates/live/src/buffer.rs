@@ -102,7 +102,7 @@ impl Pool {
             Some(class) => self.take(class),
             None => (self.take_large(len), false),
         };
-        Buffer { block: Some(block), len, is_fixed, pool: Arc::clone(self) }
+        Buffer { block: Some(block), len, is_fixed, missing: 0, pool: Arc::clone(self) }
     }
 
     fn take(&self, class: usize) -> (Block, bool) {
@@ -176,12 +176,25 @@ pub struct Buffer {
     block: Option<Block>,
     len: usize,
     is_fixed: bool,
+    /// The last bytes, which the file that was read does not have.
+    missing: u32,
     pool: Arc<Pool>,
 }
 
 impl Buffer {
     fn block(&self) -> &Block {
         self.block.as_ref().expect("there until it is dropped")
+    }
+
+    /// The bytes that were read from a file: less than all if the file ended there, and zeros follow.
+    pub(crate) const fn end(&self) -> usize {
+        self.len - self.missing as usize
+    }
+
+    /// The file that is read ends at this byte of the buffer, or before.
+    pub(crate) fn ends_at(&mut self, at: usize) {
+        let missing = u32::try_from(self.len - at).expect("a bio has less than 4 GiB");
+        self.missing = self.missing.max(missing);
     }
 
     /// Whether it is in the arena.

@@ -67,6 +67,9 @@ pub(crate) const LONG: u64 = 256 << 10;
 /// A bit of the number that comes back: a worker does it.
 const APART: u64 = 1 << 63;
 
+/// The number of an operation whose outcome does not matter.
+const QUIET: u64 = 3;
+
 /// Operations that can be in line; outcomes that can wait.
 const ENTRIES: u32 = 256;
 const OUTCOMES: u32 = 8192;
@@ -119,6 +122,25 @@ impl Ring {
         let operation = operation.user_data(number);
         // SAFETY: as the caller says.
         while unsafe { self.ring.submission().push(&operation) }.is_err() {
+            self.ring.submit()?;
+        }
+        Ok(())
+    }
+
+    /// Puts two operations in line. The second one begins when the first one has gone well, else it is
+    /// cancelled. Its outcome has the token; that of the first one is not heard.
+    ///
+    /// # Safety
+    /// As for [`Self::push`].
+    pub(crate) unsafe fn push_linked(
+        &mut self,
+        [first, second]: [squeue::Entry; 2],
+        token: Token,
+    ) -> io::Result<()> {
+        let first = first.flags(squeue::Flags::IO_LINK | squeue::Flags::SKIP_SUCCESS).user_data(QUIET);
+        let both = [first, second.user_data(token.encode())];
+        // SAFETY: as the caller says.
+        while unsafe { self.ring.submission().push_multiple(&both) }.is_err() {
             self.ring.submit()?;
         }
         Ok(())
@@ -192,7 +214,7 @@ impl Ring {
 
     /// The next outcome that is here.
     pub(crate) fn next(&mut self) -> Option<Outcome> {
-        let entry = self.ring.completion().next()?;
+        let entry = self.ring.completion().find(|entry| entry.user_data() != QUIET)?;
         let number = entry.user_data();
         self.apart -= u32::from(number & APART != 0);
         Some(Outcome { token: Token::decode(number & !APART), result: entry.result() })

@@ -796,6 +796,7 @@ impl Store {
             Then::ZeroFill(run) => {
                 for (piece, bytes) in transfer.rest(&run) {
                     let data = queue.data(piece).as_mut().expect("read into").memory_mut();
+                    data.ends_at((piece.at + bytes.start) as usize);
                     data[(piece.at + bytes.start) as usize..(piece.at + bytes.end) as usize].fill(0);
                 }
                 Ok(())

@@ -363,6 +363,35 @@ fn attributes_are_never_stale() {
     drop(mount);
 }
 
+/// A file that is made shorter or longer below the mount ends where it ends, without a look at its size before
+/// each read.
+#[test]
+fn reads_end_where_the_file_below_ends() {
+    for folder in [env!("CARGO_TARGET_TMPDIR"), "/dev/shm"] {
+        let Some(scratch) = Scratch::inside(Path::new(folder)) else { return };
+        let text: Vec<u8> = (0..40_000_u32).map(|i| (i / 7) as u8).collect();
+        fs::write(scratch.below("file"), &text[..30_000]).unwrap();
+        let mount = scratch.mount("noop");
+        let file =
+            OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(scratch.at("file")).unwrap();
+        let below = OpenOptions::new().write(true).open(scratch.below("file")).unwrap();
+        for size in [30_000, 12_288, 12_287, 5_000, 1, 0] {
+            below.set_len(size as u64).unwrap();
+            let mut aligned = mount.disk().buffer(16_384);
+            for at in [0, 4096, 12_288, 20_480] {
+                let read = file.read_at(&mut aligned, at as u64).unwrap();
+                let here = &text[at.min(size)..size.min(at + aligned.len())];
+                assert!(read == here.len() && aligned[..read] == *here, "{folder}: {read} at {at} of {size}");
+            }
+        }
+        below.write_all_at(&text, 0).unwrap();
+        let mut aligned = mount.disk().buffer(40_960);
+        let read = file.read_at(&mut aligned, 0).unwrap();
+        assert!(read == text.len() && aligned[..read] == *text, "{folder}: {read} of {}", text.len());
+        drop(mount);
+    }
+}
+
 /// Copies a file by `copy_file_range` alone, or moves it by `sendfile` to nowhere.
 const COPY: &str = "
 import os, sys

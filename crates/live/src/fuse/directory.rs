@@ -13,12 +13,14 @@
 
 use super::callers::Callers;
 use super::file_handle::FileHandle;
-use super::front::{DATA_MAX, Place, Range, Tree, Who};
+use super::front::{Place, Tree, Who};
 use super::nodes::{Closed, Found, Key, Nodes, Way, open_path};
 use super::open_files::{OpenFiles, Opener};
 use super::protocol::{
-    self, Attr, Entries, Header, Operation, Reply, SetAttr, Terms, Time, command, flag, opened, put32, put64,
+    self, Attr, DATA_MAX, Entries, Header, Operation, Reply, SetAttr, Terms, Time, command, flag, opened,
+    put32, put64,
 };
+use super::range::Range;
 use crate::bio::{Errno, FileId, Op};
 use crate::engine::Context;
 use crate::store::{FileTable, is_in_memory};
@@ -63,10 +65,21 @@ struct Entry {
     kind: u32,
 }
 
+/// The most descriptors of a file that a program has open: twice two.
+const DESCRIPTORS_MAX: usize = 4;
+
 /// What a program has open.
 #[derive(Debug)]
 enum Handle {
-    File { file: Arc<File>, buffered: FileId, direct: Option<FileId>, start: Sector, is_direct: bool },
+    File {
+        file: Arc<File>,
+        buffered: FileId,
+        direct: Option<FileId>,
+        start: Sector,
+        is_direct: bool,
+        /// How long the file was when that was last looked up.
+        size: u64,
+    },
     Folder(Arc<Vec<Entry>>),
 }
 
@@ -386,7 +399,7 @@ impl Directory {
             nodes.region(node, size)
         };
         let is_direct = flags & libc::O_DIRECT != 0;
-        let file = Handle::File { file, buffered, direct, start, is_direct };
+        let file = Handle::File { file, buffered, direct, start, is_direct, size };
         let handle = lock(&self.handles).insert(file);
         // Otherwise a program that waits for direct I/O could not be interrupted.
         let how = if is_direct { opened::DIRECT_IO } else { 0 };
@@ -553,6 +566,8 @@ impl Directory {
 
     fn create(&self, header: &Header, opener: Opener, name: &OsStr, flags: u32, mode: u32) -> Reply {
         let folder = self.node(header.node)?;
+        // A file that could not be opened is not made.
+        lock(&self.open_files).after(opener, DESCRIPTORS_MAX)?;
         let was_there = open_path(&folder, name).is_ok();
         let wished = OFlags::from_bits_retain(flags) & (OFlags::EXCL | OFlags::ACCMODE);
         let how = OFlags::CREATE | OFlags::NOFOLLOW | wished;
@@ -742,6 +757,15 @@ impl Directory {
         }
     }
 
+    /// The size of an open file, which its handle keeps.
+    fn look_up_size(&self, handle: u64, file: &File) -> Result<u64, Errno> {
+        let len = file.metadata()?.len();
+        if let Some(Handle::File { size, .. }) = lock(&self.handles).get_mut(handle as usize) {
+            *size = len;
+        }
+        Ok(len)
+    }
+
     fn read_link(&self, node: u64) -> Reply {
         let path = self.node(node)?;
         // The empty name is the link itself.
@@ -772,18 +796,21 @@ impl Tree for Directory {
     }
 
     fn place(&self, range: &Range) -> Result<Option<Place>, Errno> {
-        let (file, buffered, direct, start, is_direct) = match lock(&self.handles).get(range.handle as usize)
-        {
-            Some(Handle::File { file, buffered, direct, start, is_direct }) => {
-                (Arc::clone(file), *buffered, *direct, *start, *is_direct)
-            }
-            _ => return Err(Errno(libc::EBADF)),
-        };
+        let (file, buffered, direct, start, is_direct, size) =
+            match lock(&self.handles).get(range.handle as usize) {
+                Some(Handle::File { file, buffered, direct, start, is_direct, size }) => {
+                    (Arc::clone(file), *buffered, *direct, *start, *is_direct, *size)
+                }
+                _ => return Err(Errno(libc::EBADF)),
+            };
         let has_shed = range.sheds && shed(&file)?;
         let sector = Sector(start.0 + range.offset / 512);
         let is_aligned = range.offset.is_multiple_of(ALIGN);
         if range.op == Op::Read {
-            let left = file.metadata()?.len().saturating_sub(range.offset);
+            // If the file is shorter by now, the disk says so; if it is longer, the size is looked up.
+            let is_inside = range.offset.saturating_add(range.len.into()) <= size;
+            let size = if is_inside { size } else { self.look_up_size(range.handle, &file)? };
+            let left = size.saturating_sub(range.offset);
             let answered = u64::from(range.len).min(left) as u32;
             let whole = u64::from(answered).next_multiple_of(ALIGN) as u32;
             return Ok((answered > 0).then(|| match direct.filter(|_| is_aligned) {

@@ -1,10 +1,8 @@
 //! The conversation with the kernel, in the engine's thread: reads and writes become bios, everything else is
 //! the [`Tree`]'s business.
 //!
-//! The device never blocks. When the ring says that there is something to read, requests are read until there
-//! are none, or the queue has no room; a reply is one write, as soon as the disk is done. The first bytes go
-//! to a place of their own and the rest to an aligned buffer, so that the data of a large write are where
-//! direct I/O needs them.
+//! The device never blocks. The ring reads a request when there is one (`incoming.rs`), unless the queue has no
+//! room; a reply is one write, as soon as the disk is done.
 //!
 //! An interrupt names the request of a caller that got a signal. If it is to end by that, its bio is taken
 //! back, which is answered at once, whether the disk is at it or not, and so is the caller. If not (it has a
@@ -19,28 +17,20 @@
 pub(crate) use super::callers::Who;
 use super::callers::is_ending;
 use super::in_pieces::{LongRequest, Spot};
+use super::incoming::Incoming;
 use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADER};
+use super::range::Range;
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::data::Data;
 use crate::engine::{Context, Front};
 use crate::ring::{Outcome, Ring};
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId};
-use io_uring::opcode::PollAdd;
-use io_uring::types::Fd;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::AsRawFd;
+use std::io::{self, IoSlice, Write};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
-
-/// The largest read or write: what a kernel's request holds.
-//= linux-6.12 fs/fuse/fuse_i.h FUSE_MAX_MAX_PAGES
-pub(crate) const DATA_MAX: u32 = 1 << 20;
-
-/// Smaller writes are copied, so that the large buffer stays.
-const COPIED_MAX: usize = 64 << 10;
 
 /// The most requests that wait for the disk, and the most bytes that wait to be written: far more than the
 /// kernel's own limits for one mount let come, except for direct writes of very many threads.
@@ -94,21 +84,6 @@ pub(crate) struct Place {
     pub(crate) fua: bool,
     /// Whether the file's mode has changed, of which the kernel does not know.
     pub(crate) has_shed: bool,
-}
-
-/// What a request for data is about.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    pub(crate) op: Op,
-    pub(crate) node: u64,
-    pub(crate) handle: u64,
-    pub(crate) offset: u64,
-    pub(crate) len: u32,
-    /// Whether the write is answered when it is stable. Unless the file is open for direct I/O, the kernel
-    /// sends a flush instead.
-    pub(crate) fua: bool,
-    /// Whether the write clears set-user-ID and set-group-ID.
-    pub(crate) sheds: bool,
 }
 
 /// What is mounted.
@@ -190,11 +165,9 @@ struct WaitingRequest {
 pub(crate) struct FuseFront<T> {
     channel: Arc<Channel>,
     tree: Arc<T>,
-    pool: Arc<Pool>,
     /// One for each group: what one group has too much of must not keep the others from the disk.
     clients: HashMap<GroupId, ClientId>,
-    head: [u8; WRITE_HEADER],
-    body: Option<Buffer>,
+    incoming: Incoming,
     /// By the number of the request.
     waiting: HashMap<u64, WaitingRequest>,
     /// Those of them that are done in pieces.
@@ -208,8 +181,6 @@ pub(crate) struct FuseFront<T> {
     leaving: Vec<FileId>,
     /// Where what may block goes.
     workers: Option<mpsc::Sender<Job>>,
-    /// Whether the ring will say when there is something to read.
-    is_armed: bool,
     /// Dropped when the mount is gone, which ends [`Mount::wait`](super::Mount::wait).
     ended: Option<mpsc::Sender<()>>,
 }
@@ -226,18 +197,15 @@ impl<T: Tree> FuseFront<T> {
         Self {
             channel,
             tree,
-            pool: Arc::clone(pool),
             leaving: Vec::new(),
             workers,
             clients: HashMap::new(),
-            head: [0; WRITE_HEADER],
-            body: None,
+            incoming: Incoming::new(Arc::clone(pool)),
             waiting: HashMap::new(),
             long: HashMap::new(),
             disturbed: Vec::new(),
             look_after: None,
             writing: 0,
-            is_armed: false,
             ended: Some(ended),
         }
     }
@@ -280,35 +248,23 @@ impl<T: Tree> FuseFront<T> {
         self.waiting.len() < WAITING_MAX && self.writing < WRITING_MAX
     }
 
-    /// The next request, if there is one: how long it is.
-    fn read(&mut self) -> Option<usize> {
-        let body = self.body.get_or_insert_with(|| self.pool.buffer(DATA_MAX as usize));
-        loop {
-            let mut parts = [IoSliceMut::new(&mut self.head), IoSliceMut::new(body)];
-            match (&self.channel.0).read_vectored(&mut parts) {
-                Ok(len) => return Some(len),
-                // Interrupted; the request that was to be read is not asked any more.
-                Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::ENOENT)) => {}
-                Err(e) => {
-                    if e.kind() != io::ErrorKind::WouldBlock {
-                        self.ended = None;
-                    }
-                    return None;
-                }
-            }
+    /// What comes of an attempt to read a request that failed.
+    fn not_read(&mut self, errno: i32) {
+        // Interrupted; the request that was to be read is not asked any more; or there is none after all.
+        if !matches!(errno, libc::EINTR | libc::ENOENT | libc::EAGAIN | libc::ECANCELED) {
+            self.ended = None;
         }
     }
 
     /// Does what is asked, or begins to.
     fn serve(&mut self, context: &mut Context, len: usize) {
-        let header = Header::parse(&self.head[..len.min(HEADER)]).filter(|_| len >= HEADER);
+        let head = self.incoming.head();
+        let header = Header::parse(&head[..len.min(HEADER)]).filter(|_| len >= HEADER);
         let Some(header) = header else { return };
-        let head = self.head;
         let joined;
         let mut bytes = &head[HEADER..len.min(WRITE_HEADER)];
         if len > WRITE_HEADER && header.opcode != protocol::opcode::WRITE {
-            let body = self.body.as_deref().unwrap_or_default();
-            joined = [bytes, &body[..len - WRITE_HEADER]].concat();
+            joined = [bytes, self.incoming.body(len - WRITE_HEADER)].concat();
             bytes = &joined;
         }
         let unique = header.unique;
@@ -448,7 +404,7 @@ impl<T: Tree> FuseFront<T> {
         };
         let who = self.tree.who(context, header, range.op == Op::Write);
         let asker = Asker { unique: header.unique, thread: header.pid, who };
-        let data = (range.op == Op::Write).then(|| self.payload(place.len as usize));
+        let data = (range.op == Op::Write).then(|| self.incoming.payload(place.len as usize));
         let answered = place.answered;
         let what = match range.op {
             Op::Read => What::Read { answered },
@@ -530,26 +486,16 @@ impl<T: Tree> FuseFront<T> {
         let Some((asker, mut long)) = self.long.remove(&unique) else { return };
         let reply = match answer.result {
             Ok(()) => {
+                let data = answer.data.and_then(Data::memory);
+                let did = data.as_ref().map_or(did, |data| did.min(data.end() as u32));
                 long.did(did);
-                self.go_on(context, asker, long, answer.data.and_then(Data::memory))
+                if did > 0 { self.go_on(context, asker, long, data) } else { Some(long.reply(Ok(()))) }
             }
             Err(errno) => Some(long.reply(Err(errno))),
         };
         if let Some(reply) = reply {
             self.channel.reply(unique, reply.as_deref().map_err(|e| *e));
         }
-    }
-
-    /// What was read behind the header of a write.
-    fn payload(&mut self, len: usize) -> Buffer {
-        let mut body = self.body.take().expect("just read into");
-        if len > COPIED_MAX {
-            return body;
-        }
-        let mut copy = self.pool.buffer(len);
-        copy.copy_from_slice(&body[..len]);
-        self.body = Some(std::mem::replace(&mut body, copy));
-        body
     }
 
     /// The caller of that request got a signal. It may have its answer already.
@@ -581,15 +527,31 @@ impl<T: Tree> Front for FuseFront<T> {
         Ok(())
     }
 
-    fn outcome(&mut self, context: &mut Context, _: &mut Ring, _: usize, _: Outcome) -> io::Result<()> {
-        self.is_armed = false;
-        for _ in 0..BATCH {
+    fn outcome(&mut self, context: &mut Context, _: &mut Ring, _: usize, outcome: Outcome) -> io::Result<()> {
+        match self.incoming.armed_read(outcome.result) {
+            Ok(len) => self.serve(context, len),
+            Err(errno) => self.not_read(errno),
+        }
+        if self.ended.is_none() || !self.incoming.is_worth_a_try() {
+            return Ok(());
+        }
+        let mut found = 0;
+        for _ in 1..BATCH {
             if !self.has_room() {
                 break;
             }
-            let Some(len) = self.read() else { break };
-            self.serve(context, len);
+            match self.incoming.read(&self.channel.0) {
+                Ok(len) => {
+                    self.serve(context, len);
+                    found += 1;
+                }
+                Err(e) => {
+                    self.not_read(e.raw_os_error().unwrap_or(libc::EIO));
+                    break;
+                }
+            }
         }
+        self.incoming.tried(found);
         Ok(())
     }
 
@@ -606,8 +568,8 @@ impl<T: Tree> Front for FuseFront<T> {
         match waiting.what {
             What::Read { answered } => {
                 let data = answer.data.and_then(Data::memory);
-                let data = data.as_deref().unwrap_or_default();
-                self.channel.reply(unique, Ok(&data[..data.len().min(answered as usize)]));
+                let end = data.as_ref().map_or(0, Buffer::end).min(answered as usize);
+                self.channel.reply(unique, Ok(&data.as_deref().unwrap_or_default()[..end]));
             }
             What::Write { answered } => {
                 let [a, b, c, d] = answered.to_ne_bytes();
@@ -631,12 +593,9 @@ impl<T: Tree> Front for FuseFront<T> {
             }
             stays
         });
-        if self.is_armed || self.ended.is_none() || !self.has_room() {
+        if self.ended.is_none() || !self.has_room() {
             return Ok(());
         }
-        self.is_armed = true;
-        let poll = PollAdd::new(Fd(self.channel.0.as_raw_fd()), libc::POLLIN as u32).build();
-        // SAFETY: it names no memory.
-        unsafe { ring.push(poll, crate::ring::Token::Front(0)) }
+        self.incoming.arm(&self.channel.0, ring)
     }
 }

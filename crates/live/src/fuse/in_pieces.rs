@@ -10,15 +10,15 @@
 //!
 //! What it does not do: ask the disk (`front.rs`).
 
-use super::front::{DATA_MAX, Range};
-use super::protocol::{Reply, put32};
+use super::protocol::{DATA_MAX, Reply, put32};
+use super::range::Range;
 use crate::bio::{Errno, Op};
 
 /// The longest piece of an allocation. The request queue cuts it further.
 const ALLOCATE_MAX: u64 = 64 << 20;
 /// The piece of an allocation that may set the size of the file.
 const LAST: u64 = 4096;
-/// The most bytes of a copy, which are told in 32 bits.
+/// The most bytes of a copy: the answer has 32 bits.
 const COPY_MAX: u64 = 1 << 30;
 
 /// A place in an open file.
@@ -88,7 +88,7 @@ impl LongRequest {
         })
     }
 
-    /// The last piece is done, with so many bytes.
+    /// The last piece is done: `len` bytes.
     pub(super) fn did(&mut self, len: u32) {
         if let Kind::Copy { from, read } = &mut self.kind {
             if *read == 0 {

@@ -318,7 +318,7 @@ impl Nodes {
         }
     }
 
-    /// Whether names lead to some nodes, so that a change of names has to be told.
+    /// Whether names lead to some nodes, so that they have to hear of a change of names.
     pub(super) const fn has_names(&self) -> bool {
         self.names > 0
     }

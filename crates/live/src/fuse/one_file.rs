@@ -5,10 +5,11 @@
 //! are. Like a disk it has the size that it has: it is not cut by `O_TRUNC`, and behind its end there is no
 //! space.
 
-use super::front::{DATA_MAX, Place, Range, Tree};
+use super::front::{Place, Tree};
 use super::protocol::{
-    self, Attr, Entries, Header, Operation, ROOT, Reply, Terms, flag, opened, put32, put64,
+    self, Attr, DATA_MAX, Entries, Header, Operation, ROOT, Reply, Terms, flag, opened, put32, put64,
 };
+use super::range::Range;
 use crate::bio::{Errno, FileId, Op};
 use crate::store::FileTable;
 use fairhead_core::units::{GroupId, Sector};

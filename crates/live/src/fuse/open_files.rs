@@ -42,16 +42,25 @@ impl OpenFiles {
         Self { left: descriptors, by_opener: HashMap::new() }
     }
 
-    /// A client opens a file that needs so many descriptors.
+    /// A client opens a file that needs this many descriptors.
     ///
     /// # Errors
     /// `ENFILE` if it has its share.
     pub(super) fn take(&mut self, opener: Opener, descriptors: usize) -> Result<(), Errno> {
-        let own = self.by_opener.get(&opener).copied().unwrap_or_default() + descriptors;
-        let left = self.left.checked_sub(descriptors).filter(|left| own <= *left);
-        self.left = left.ok_or(Errno(libc::ENFILE))?;
+        let (own, left) = self.after(opener, descriptors)?;
+        self.left = left;
         self.by_opener.insert(opener, own);
         Ok(())
+    }
+
+    /// The descriptors that the client would have, and those that would be left.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub(super) fn after(&self, opener: Opener, descriptors: usize) -> Result<(usize, usize), Errno> {
+        let own = self.by_opener.get(&opener).copied().unwrap_or_default() + descriptors;
+        let left = self.left.checked_sub(descriptors).filter(|left| own <= *left);
+        Ok((own, left.ok_or(Errno(libc::ENFILE))?))
     }
 
     /// Descriptors that a client took are closed.

@@ -30,6 +30,10 @@ const MINOR: u32 = 38;
 /// What we need: the flags of [`flag`] below 32, and pages of a request.
 const MINOR_MIN: u32 = 31;
 
+/// The largest read or write: what a kernel's request holds.
+//= linux-6.12 fs/fuse/fuse_i.h FUSE_MAX_MAX_PAGES
+pub(crate) const DATA_MAX: u32 = 1 << 20;
+
 //= linux-6.12 include/uapi/linux/fuse.h enum fuse_opcode
 pub(crate) mod opcode {
     pub(crate) const LOOKUP: u32 = 1;
