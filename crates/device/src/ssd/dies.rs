@@ -142,7 +142,7 @@ pub(super) struct Dies {
     /// When work ends: of dies that sense pages for a read, of dies that do anything else, of channels.
     senses: Turns,
     timers: Timers,
-    transfers: Timers,
+    transfers: Turns,
     /// The earliest of these times, kept by each call that changes one: it is read more often than that.
     next: u64,
     runs: Vec<Run>,
@@ -190,7 +190,7 @@ impl Dies {
             channels: vec![EMPTY; channels],
             senses: Turns::new(dies),
             timers: Timers::new(dies),
-            transfers: Timers::new(channels),
+            transfers: Turns::new(channels),
             next: NEVER,
             runs: (0..runs).map(run).collect(),
             free_runs: 0,
@@ -236,11 +236,17 @@ impl Dies {
     pub(super) fn read(&mut self, now: u64, id: u32, start: u64, end: u64) -> u32 {
         let (first, last) = (self.t.page_of(start), self.t.page_of(end - 1));
         let (pages, dies) = (last - first + 1, u64::from(self.t.dies));
+        if pages == 1 {
+            let run = Run { start, end, lpn: first, pages: 1, id, next: NIL };
+            self.queue_run(now, self.t.die_of(first), run);
+            self.find_next();
+            return 1;
+        }
         for i in 0..pages.min(dies) {
             let lpn = first + i;
             let on_die = (pages - i).div_ceil(dies) as u32;
             let run = Run { start, end, lpn, pages: on_die, id, next: NIL };
-            self.queue_run(now, (lpn % dies) as usize, run);
+            self.queue_run(now, self.t.die_of(lpn), run);
         }
         self.find_next();
         pages as u32
@@ -401,7 +407,7 @@ impl Dies {
             Doing::Fetch { .. } => 2 * (self.t.page as u32) * self.t.planes,
             other => unreachable!("{other:?} moves no data"),
         };
-        self.transfers.set(k, now + self.t.channel(sectors));
+        self.transfers.push(now + self.t.channel(sectors), k as u32);
     }
 
     /// The next thing that happens, which must be due.
@@ -445,9 +451,8 @@ impl Dies {
         let die = self.channels[k].head as usize;
         let next = self.dies[die].next;
         self.channels[k].head = next;
-        if next == NIL {
-            self.transfers.set(k, NEVER);
-        } else {
+        self.transfers.pop();
+        if next != NIL {
             self.start_transfer(now, k);
         }
         match self.dies[die].doing {
@@ -521,7 +526,7 @@ impl Dies {
             assert!(d.passed <= READS_IN_A_ROW);
         }
         for (k, channel) in self.channels.iter().enumerate() {
-            let timed = self.transfers.get(k) != NEVER;
+            let timed = self.transfers.has(k);
             assert_eq!(timed, channel.head != NIL, "channel {k} works while a die waits for it");
         }
     }

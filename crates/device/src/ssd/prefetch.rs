@@ -74,6 +74,34 @@ struct Waiter {
     chunks: u64,
 }
 
+/// The streams in the order of their last use: a number of four bits for each, the longest ago lowest.
+///
+/// Every random read begins a stream, and with it the order changes; in one word that is a few shifts.
+#[derive(Clone, Copy, Debug)]
+struct Order(u32);
+
+impl Order {
+    const fn new() -> Self {
+        Self(0x7654_3210)
+    }
+
+    /// The streams, that used longest ago first.
+    fn streams(self) -> impl Iterator<Item = usize> {
+        (0..STREAMS).map(move |place| (self.0 >> (4 * place)) as usize & 0xf)
+    }
+
+    fn place_of(self, stream: usize) -> usize {
+        self.streams().position(|s| s == stream).expect("each stream has a place")
+    }
+
+    /// Moves the stream at a place to the end, as it is used now. Returns its number.
+    fn take_last(&mut self, place: usize) -> usize {
+        let (stream, below) = ((self.0 >> (4 * place)) & 0xf, (1 << (4 * place)) - 1);
+        self.0 = (self.0 & below) | ((self.0 >> 4) & !below & 0x0fff_ffff) | (stream << 28);
+        stream as usize
+    }
+}
+
 /// The streams and what was fetched for them. Lengths in sectors.
 #[derive(Clone, Debug)]
 pub(super) struct Prefetch {
@@ -85,7 +113,7 @@ pub(super) struct Prefetch {
     /// The end of each stream's last read; none while the stream is unused.
     ends: [u64; STREAMS],
     /// The streams in the order of their last use, the longest ago first.
-    order: [u8; STREAMS],
+    order: Order,
     /// The number of cells of each stream that have pages on their way.
     awaited: [u32; STREAMS],
     /// Streams for which something was fetched.
@@ -110,7 +138,7 @@ impl Prefetch {
             capacity,
             base: base as u32,
             ends: [NONE; STREAMS],
-            order: std::array::from_fn(|i| i as u8),
+            order: Order::new(),
             awaited: [0; STREAMS],
             fetched: 0,
             streams: vec![stream; if ahead > 0 { STREAMS } else { 0 }],
@@ -136,8 +164,7 @@ impl Prefetch {
             return Lookup::Miss;
         };
         let chunk = self.chunk;
-        let place = self.order.iter().position(|&s| usize::from(s) == i);
-        self.take_last(place.expect("each stream has a place"));
+        self.order.take_last(self.order.place_of(i));
         let stream = &mut self.streams[i];
         self.ends[i] = end;
         self.current = Some(i);
@@ -161,9 +188,8 @@ impl Prefetch {
 
     /// A new stream, in place of the one that was used longest ago and has nothing on its way.
     fn begin(&mut self, end: u64) {
-        let idle = self.order.iter().position(|&s| self.awaited[usize::from(s)] == 0);
-        let Some(place) = idle else { return };
-        let i = self.take_last(place);
+        let Some(place) = self.order.streams().position(|s| self.awaited[s] == 0) else { return };
+        let i = self.order.take_last(place);
         let stream = &mut self.streams[i];
         if std::mem::take(&mut stream.fetched) {
             self.fetched -= 1;
@@ -171,12 +197,6 @@ impl Prefetch {
         }
         // Nothing of it is in memory, so its next read says what to fetch first.
         self.ends[i] = end;
-    }
-
-    /// Moves the stream at a place in the order to the end, as it is used now. Returns its number.
-    fn take_last(&mut self, place: usize) -> usize {
-        self.order[place..].rotate_left(1);
-        usize::from(self.order[STREAMS - 1])
     }
 
     /// Whether the next read may find something in memory.
@@ -246,5 +266,22 @@ impl Prefetch {
     #[cfg(test)]
     pub(super) fn room_of_lists(&self) -> usize {
         self.waiting.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_that_was_used_longest_ago_comes_first() {
+        let (mut order, mut list) = (Order::new(), (0..STREAMS).collect::<Vec<_>>());
+        for i in 0..1000 {
+            let place = i * i % 61 % STREAMS;
+            let stream = list.remove(place);
+            list.push(stream);
+            assert_eq!((order.place_of(stream), order.take_last(place)), (place, stream));
+            assert!(order.streams().eq(list.iter().copied()), "{order:?} {list:?}");
+        }
     }
 }

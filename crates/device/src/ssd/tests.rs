@@ -45,7 +45,7 @@ impl Ssd {
             free.capacity(),
             reads.slots.capacity(),
             others.slots.capacity(),
-            done.capacity(),
+            done.0.capacity(),
         ];
         let [a, b, c, d, e] = lists;
         [a, b, c, d, e, buffer.room_of_lists() + self.prefetch.room_of_lists()]
@@ -114,7 +114,7 @@ fn random_params(r: &mut Rng) -> SsdParams {
 impl Ssd {
     /// The next step or completion, where the drive says when one may be done.
     fn next_instant(&self) -> Option<Instant> {
-        let done = self.done.peek().map_or(NEVER, |d| d.0.0);
+        let done = self.done.next();
         let at = if self.someone_waits() { done.min(self.next_step().0) } else { done };
         (at != NEVER).then(|| Instant::from_ns(at.max(1)))
     }

@@ -1,5 +1,5 @@
-//! Which work ends next: [`Timers`] for work of any length, [`Turns`] for work that always takes the same
-//! time.
+//! Which work ends next: [`Timers`] for work of any length, [`Turns`] for work that nearly always takes the
+//! same time.
 //!
 //! [`Timers`] is a tournament: every inner node is the earlier of its two children, and the next timer is at
 //! the root. Setting one costs a comparison for each level up to the first match that it neither had won nor
@@ -70,7 +70,7 @@ impl Timers {
     }
 }
 
-/// Work that always takes the same time, and so ends in the order in which it began: when each piece ends,
+/// Work that mostly takes the same time, and so ends in the order in which it began: when each piece ends,
 /// and its number. Of equal times the lower number is first, as in [`Timers`].
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
@@ -94,8 +94,9 @@ impl Turns {
         self.first = self.first.min((at, number));
     }
 
-    /// Inserts work before some that was pushed earlier: a read that suspends a program begins late.
-    #[cold]
+    /// Inserts work before some that was pushed earlier: a read that suspends a program begins late, and a
+    /// page crosses a channel faster than a unit.
+    #[inline(never)]
     fn insert(&mut self, at: u64, number: u32) {
         let i = self.all.partition_point(|other| *other < (at, number));
         self.all.insert(i, (at, number));
