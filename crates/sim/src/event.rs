@@ -5,17 +5,19 @@
 //! order is physics, not taste: the interrupt runs the request queue before the process that it wakes can
 //! submit again, and that is what makes idling necessary at all.
 //!
-//! Most events make the next one of their kind: a processor has done one thing and begins another. So the
-//! place of an event that was taken stays empty until the next is asked for, and what is scheduled meanwhile
-//! is put there:
+//! A run has a few dozen events in the queue at most times: those of processors and drives, each of which soon
+//! makes the next. The nearest are a sorted list, in which a new event is a few comparisons away from its
+//! place; all behind them, such as the times that thousands of clients sleep until, are a heap:
 //!
 //! ```text
-//!        3                    ·                    8                    4
-//!      ┌─┴─┐    pop: 3      ┌─┴─┐    push 8      ┌─┴─┐    and down    ┌─┴─┐
-//!      4   9  ─────────►    4   9  ─────────►    4   9  ─────────►    8   9      one way through the heap, not two
+//!   heap: 90 81 700 95 …   │   near: 64 55 31 30 12 ─► next
+//!                          │           ▲
+//!    behind all near ones  │           60 is put here
 //! ```
 
 use fairhead_core::Instant;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
 /// What is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,80 +82,79 @@ impl Entry {
     }
 }
 
-/// The queue: a binary heap, whose first place may be empty.
+impl Ord for Entry {
+    /// The greatest is the one that comes first, as a heap has it.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.key).cmp(&(self.at, self.key))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Entry {}
+
+/// The most events in the sorted list. When there are more, the later half goes to the heap.
+const NEAR: usize = 32;
+
+/// The queue: a sorted list of the nearest events, and a heap of those behind.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    heap: Vec<Entry>,
-    /// The first was taken.
-    is_taken: bool,
+    /// The farthest first. All are before any in `far`; none only if there are no events.
+    near: Vec<Entry>,
+    far: BinaryHeap<Entry>,
     count: u64,
 }
 
 impl Events {
     /// Schedules `due` for `at`.
+    #[inline]
     pub(crate) fn push(&mut self, at: Instant, due: Due) {
         self.count += 1;
-        let entry = Entry { at, key: due.class() << 56 | self.count, due };
-        if std::mem::take(&mut self.is_taken) {
-            return self.sink(entry);
-        }
-        let mut hole = self.heap.len();
-        self.heap.push(entry);
-        while hole > 0 {
-            let parent = (hole - 1) / 2;
-            if !entry.is_before(&self.heap[parent]) {
-                break;
-            }
-            self.heap[hole] = self.heap[parent];
-            hole = parent;
-        }
-        self.heap[hole] = entry;
+        self.put(Entry { at, key: due.class() << 56 | self.count, due });
     }
 
-    /// Puts an entry into the first place, which is empty, and from there to where it belongs.
-    fn sink(&mut self, entry: Entry) {
-        let heap = &mut self.heap[..];
-        let mut hole = 0;
-        loop {
-            let left = 2 * hole + 1;
-            let child = match heap.get(left..) {
-                Some([a, b, ..]) => left + usize::from(b.is_before(a)),
-                Some([_]) => left,
-                _ => break,
-            };
-            if !heap[child].is_before(&entry) {
-                break;
-            }
-            heap[hole] = heap[child];
-            hole = child;
+    fn put(&mut self, entry: Entry) {
+        // Work that begins now ends later than most that has begun before: it is near the beginning.
+        let place = self.near.iter().position(|other| other.is_before(&entry)).unwrap_or(self.near.len());
+        if place == 0 && !self.far.is_empty() {
+            return self.far.push(entry);
         }
-        heap[hole] = entry;
+        self.near.insert(place, entry);
+        if self.near.len() > NEAR {
+            self.far.extend(self.near.drain(..NEAR / 2));
+        }
     }
 
-    /// When the next event is due, and its class.
+    /// When the next event is due; `never` if there is none.
     #[inline]
-    pub(crate) fn peek(&mut self) -> Option<(Instant, u64)> {
-        if self.is_taken {
-            self.fill();
-        }
-        self.heap.first().map(|e| (e.at, e.key >> 56))
-    }
-
-    /// Nothing was put where the last event was taken from.
-    #[inline(never)]
-    fn fill(&mut self) {
-        self.is_taken = false;
-        if let Some(last) = self.heap.pop().filter(|_| !self.heap.is_empty()) {
-            self.sink(last);
-        }
+    pub(crate) fn next_at(&self, never: Instant) -> Instant {
+        self.near.last().map_or(never, |e| e.at)
     }
 
     /// Takes the next event.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(Instant, Due)> {
-        self.peek()?;
-        self.is_taken = true;
-        self.heap.first().map(|e| (e.at, e.due))
+    pub(crate) fn pop(&mut self) -> Option<Due> {
+        let next = self.near.pop()?;
+        if self.near.is_empty() {
+            self.fetch();
+        }
+        Some(next.due)
+    }
+
+    /// Fills the list from the heap.
+    fn fetch(&mut self) {
+        self.near.extend(std::iter::from_fn(|| self.far.pop()).take(NEAR / 2));
+        self.near.reverse();
     }
 }
 
@@ -170,7 +171,7 @@ mod tests {
         for due in [Due::Unplug(0), Due::CpuDone(2), Due::CpuDone(1), Due::Completed(0, 9)] {
             events.push(t, due);
         }
-        let order: Vec<Due> = std::iter::from_fn(|| events.pop().map(|e| e.1)).collect();
+        let order: Vec<Due> = std::iter::from_fn(|| events.pop()).collect();
         assert_eq!(order, [Due::Completed(0, 9), Due::CpuDone(2), Due::CpuDone(1), Due::Unplug(0)]);
     }
 
@@ -190,10 +191,9 @@ mod tests {
                 let first = list.iter().map(|e| (e.0, e.1, e.2)).min();
                 let at = first.and_then(|first| list.iter().position(|e| (e.0, e.1, e.2) == first));
                 let next = at.map(|at| list.remove(at)).map(|e| (e.0, e.3));
-                if rng.below(3) == 0 {
-                    assert_eq!(events.peek(), next.map(|(at, due)| (at, due.class())));
-                }
-                assert_eq!(events.pop(), next);
+                let never = Instant::from_ns(u64::MAX);
+                assert_eq!(events.next_at(never), next.map_or(never, |n| n.0));
+                assert_eq!(events.pop(), next.map(|n| n.1));
                 now = next.map_or(now, |n| n.0);
             }
         }

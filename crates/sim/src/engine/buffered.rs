@@ -108,7 +108,7 @@ impl Machine<'_> {
         let (call, wanted) = (l.call, l.page_end - page);
         self.cache.clear_marker(call.file, page);
         // Read-ahead is a favour, and is not done when requests are short.
-        if self.queue.is_congested(self.disk_of(call.file), true) {
+        if self.queue.is_congested(self.files.disk_of(call.file), true) {
             return;
         }
         let limit = page.saturating_add(self.host.read_ahead * 4);
@@ -142,7 +142,7 @@ impl Machine<'_> {
         let (file, asked_end, client) = (l.call.file, l.page_end, &self.clients[l.client as usize]);
         let (task, group) = (client.task, client.group);
         let (prio, meta) = (client.job.prio.unwrap_or_default(), l.call.meta);
-        let disk = self.disk_of(file);
+        let disk = self.files.disk_of(file);
         let is_new = |cache: &super::cache::Cache, p: u32| cache.flags(file, p).is_some_and(|f| f & NEW != 0);
         while page < end {
             if !is_new(&self.cache, page) {
@@ -186,7 +186,7 @@ impl Machine<'_> {
             self.owe_request(lane);
         }
         self.journal(|journal| journal.makes(lane, true));
-        let disk = self.disk_of(file);
+        let disk = self.files.disk_of(file);
         for page in first..(first + burst).min(self.pages_in(file)) {
             if self.cache.flags(file, page).is_some() {
                 continue;
@@ -439,7 +439,7 @@ impl Machine<'_> {
         };
         let on = &mut self.files.disks[file.disk.index()];
         let (Some(fs), metadata) = (&mut on.ext2, on.metadata) else { return 0 };
-        let mut new = 0;
+        let (mut new, mut is_full) = (0, false);
         let mut touched = std::mem::take(&mut self.touched);
         for block in call.offset / 8..end.div_ceil(8) {
             if grown.block(block).is_some() {
@@ -447,7 +447,7 @@ impl Machine<'_> {
             }
             match fs.allocate(grown, block) {
                 Ok(t) => touched.extend([t.bitmap, t.inode].into_iter().chain(t.indirect)),
-                Err(_) => self.disk_full = Some(self.lanes[lane as usize].client),
+                Err(_) => is_full = true,
             }
             new += 1;
         }
@@ -459,6 +459,9 @@ impl Machine<'_> {
         }
         touched.clear();
         self.touched = touched;
+        if is_full {
+            self.end_at_full_disk(self.lanes[lane as usize].client);
+        }
         let job = &self.clients[self.lanes[lane as usize].client as usize].job;
         self.lanes[lane as usize].through_cache = new > 0 && is_inside && job.direct;
         new

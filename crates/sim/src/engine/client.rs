@@ -17,7 +17,7 @@ use super::program::{Running, Step};
 use super::readahead::ReadAhead;
 use super::startup::{StartUps, Turn};
 use super::steer::{Depth, Floor, Share, Verdict};
-use crate::job::{Engine, Job, LatencyTarget, Program};
+use crate::job::{Engine, Job, LatencyTarget, PerOp, Program};
 use crate::metrics::{ClientStats, CpuStats, DEPTHS, OpStats};
 use crate::rng::Rng;
 use fairhead_core::{Duration, GroupId, Instant, IoPrio, TaskId};
@@ -111,9 +111,59 @@ struct Query {
     bytes: u64,
 }
 
+/// What every call asks of its job, side by side: the job itself has more than a kilobyte.
+#[derive(Debug)]
+pub(super) struct PerCall {
+    /// The engine makes no I/O.
+    pub(super) is_null: bool,
+    /// Calls bypass the page cache.
+    pub(super) is_direct: bool,
+    /// It polls for completions.
+    pub(super) polls: bool,
+    /// The most calls that are submitted at a time.
+    pub(super) batch: u32,
+    /// CPU time before a call, if it is not the host's, and for each 4 KiB of it.
+    pub(super) think: Option<Duration>,
+    pub(super) per_4k: Duration,
+    /// I/O priority of calls that have none of their own.
+    pub(super) prio: IoPrio,
+    pub(super) write_sync: Option<bool>,
+    /// Some calls have a priority of their own.
+    has_prios: bool,
+    /// It thinks between calls.
+    thinks: bool,
+    /// A slow call or a low rate ends it.
+    has_bounds: bool,
+    /// Each call is measured by itself.
+    is_measured_alone: bool,
+}
+
+impl PerCall {
+    fn of(job: &Job) -> Self {
+        let (longest, rate) = (&job.max_latency, &job.rate_min);
+        Self {
+            is_null: job.engine == Engine::Null,
+            is_direct: job.direct,
+            polls: job.hipri,
+            batch: job.iodepth_batch,
+            think: job.think,
+            per_4k: job.cpu_per_4k,
+            prio: job.prio.unwrap_or_default(),
+            write_sync: job.direct_write_sync,
+            has_prios: !(job.call_prio.read.is_empty() && job.call_prio.write.is_empty()),
+            thinks: !job.thinktime.is_zero(),
+            has_bounds: *longest != PerOp::all(None)
+                || rate.bytes != PerOp::all(None)
+                || rate.calls != PerOp::all(None),
+            is_measured_alone: job.query_calls <= 1,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) job: Job,
+    pub(super) per_call: PerCall,
     pub(super) task: TaskId,
     pub(super) group: GroupId,
     pub(super) files: Vec<u32>,
@@ -124,6 +174,10 @@ pub(super) struct Client {
     pub(super) started: Instant,
     /// When it noticed that its ramp time was over: at the end of a call. Its run time begins then.
     pub(super) ramped: Option<Instant>,
+    /// It has a ramp time.
+    ramps: bool,
+    /// How long it runs from there, if its time is limited.
+    runtime: Option<Duration>,
     /// Its first lane, and how many it has.
     pub(super) first_lane: u32,
     pub(super) all_lanes: u32,
@@ -144,6 +198,8 @@ pub(super) struct Client {
     player: Option<Player>,
     /// Which replayed trace it is of, and which of its tasks it is.
     pub(super) traced: Option<(usize, usize)>,
+    /// A recording says what it does: a trace, or a start-up that several clients replay.
+    pub(super) is_led: bool,
     region: Region,
     /// What `rw` says; programs do without. In a box, as it is taken out for each call.
     pattern: Option<Box<Pattern>>,
@@ -215,6 +271,7 @@ impl Client {
             _ => None,
         };
         Self {
+            per_call: PerCall::of(job),
             job: job.clone(),
             task: TaskId(0),
             group: GroupId::ROOT,
@@ -223,6 +280,8 @@ impl Client {
             stats: no_stats(c),
             started: Instant::EPOCH,
             ramped: None,
+            ramps: !job.ramp_time.is_zero(),
+            runtime: job.runtime,
             first_lane: 0,
             all_lanes: lanes,
             lanes,
@@ -236,6 +295,7 @@ impl Client {
             startups: startups(c, span, seed),
             player,
             traced: None,
+            is_led: false,
             region,
             pattern,
             calling: 0,
@@ -411,7 +471,9 @@ impl Client {
             return false;
         }
         self.in_flight -= 1;
-        self.keep_bounds(action, bytes, latency, now);
+        if self.per_call.has_bounds {
+            self.keep_bounds(action, bytes, latency, now);
+        }
         if self.depth.is_some() && action != Action::Sync && self.is_measured(now) {
             return self.steer_depth(latency, now);
         }
@@ -474,10 +536,9 @@ impl Client {
     /// What was measured so far is left out, as if it had been a ramp; the end of the run time stays.
     fn measure_anew(&mut self, now: Instant) {
         let before = now.saturating_since(self.counts_from());
-        let job = &mut self.job;
-        job.runtime = job.runtime.map(|r| r.saturating_sub(before));
-        job.ramp_time = job.ramp_time.max(Duration::from_ns(1));
-        self.ramped = Some(now);
+        self.runtime = self.runtime.map(|r| r.saturating_sub(before));
+        self.job.ramp_time = self.job.ramp_time.max(Duration::from_ns(1));
+        (self.ramps, self.ramped) = (true, Some(now));
         let stats = &mut self.stats;
         [stats.read, stats.write, stats.trim, stats.sync] = std::array::from_fn(|_| OpStats::new());
     }
@@ -495,7 +556,7 @@ impl Client {
     /// A pause begins when no call is in flight.
     //= fio-3.33 HOWTO "thinktime", "thinktime_blocks"; the order of issue, completion and pause seen in its logs
     fn think_after(&mut self, calls: u64) {
-        if self.job.thinktime.is_zero() {
+        if !self.per_call.thinks {
             return;
         }
         let seen = self.quiet_at.max((calls + 1).saturating_sub(u64::from(self.all_lanes)));
@@ -523,6 +584,9 @@ impl Client {
     /// A call that began at `since` has ended. When what is measured began and what it moved, if that has
     /// ended with it.
     pub(super) fn end_of_query(&mut self, since: Instant, bytes: u64) -> Option<(Instant, u64)> {
+        if self.per_call.is_measured_alone {
+            return Some((since, bytes));
+        }
         let query = &mut self.query;
         let since = *query.since.get_or_insert(since);
         (query.calls, query.bytes) = (query.calls + 1, query.bytes + bytes);
@@ -547,22 +611,21 @@ impl Client {
 
     pub(super) fn runs_until(&self) -> Option<Instant> {
         let counts_from = self.counts_from();
-        self.job.runtime.map(|r| counts_from + r)
+        self.runtime.map(|r| counts_from + r)
     }
 
     /// When its figures and its run time begin. Never, before it has noticed that its ramp time is over.
     pub(super) fn counts_from(&self) -> Instant {
         let never = Instant::EPOCH + Duration::MAX;
-        if self.job.ramp_time.is_zero() { self.started } else { self.ramped.unwrap_or(never) }
+        if !self.ramps { self.started } else { self.ramped.unwrap_or(never) }
     }
 
     /// A call has ended: fio looks at its ramp time then, and only then. Returns whether the ramp ends with
     /// it.
     //= fio 3.33: with thinktime=700ms ramp_time=1 runtime=2 the run time begins at 1.4 s, with the second call's end
     pub(super) fn notice_ramp(&mut self, now: Instant) -> bool {
-        let ends = self.ramped.is_none()
-            && !self.job.ramp_time.is_zero()
-            && now.saturating_since(self.started) >= self.job.ramp_time;
+        let ends =
+            self.ramps && self.ramped.is_none() && now.saturating_since(self.started) >= self.job.ramp_time;
         if ends {
             self.ramped = Some(now);
         }
@@ -611,6 +674,9 @@ impl Client {
     /// The priority of a call that has another one than the job.
     //= fio-3.33 HOWTO "cmdprio_percentage", "cmdprio_bssplit"
     fn call_prio(&mut self, action: Action, len: u32) -> Option<IoPrio> {
+        if !self.per_call.has_prios {
+            return None;
+        }
         let all = match action {
             Action::Read => &self.job.call_prio.read,
             Action::Write => &self.job.call_prio.write,
@@ -652,7 +718,7 @@ impl Client {
     /// The pause of a program after the call just completed, if any: until when. The part to be spun away is
     /// added to the next call.
     pub(super) fn think_pause(&mut self, now: Instant) -> Option<Instant> {
-        if self.job.thinktime.is_zero() || self.pattern.is_some() {
+        if !self.per_call.thinks || self.pattern.is_some() {
             return None;
         }
         self.spin += self.job.thinktime_spin;

@@ -88,11 +88,10 @@ pub(super) struct Done {
 pub(super) struct Disks<'a> {
     disks: Vec<Disk>,
     members: Vec<DiskQueue<'a>>,
-    /// When devices and elevators' timers are due. Those of the queues in `stale` may have changed, devices
-    /// and timers.
+    /// When devices and elevators' timers are due. The timers of the queues in `stale` may have changed.
     devices: Earliest,
     timers: Earliest,
-    stale: [u64; 2],
+    stale: u64,
     /// Whether a queue's scheduler has a lock that processors wait for.
     has_locks: bool,
     /// Queues that have been handed something, and are to be run; and those that may hold back what tasks
@@ -170,7 +169,7 @@ impl<'a> Disks<'a> {
             disks,
             devices: Earliest::new(members.len()),
             timers: Earliest::new(members.len()),
-            stale: [0; 2],
+            stale: 0,
             has_locks: members.iter().any(DiskQueue::has_lock),
             touched: 0,
             plugged: 0,
@@ -206,7 +205,7 @@ impl<'a> Disks<'a> {
     /// Returns a queue whose elevator is about to change, so that its timer is looked at again.
     #[inline]
     fn member(&mut self, member: usize) -> &mut DiskQueue<'a> {
-        self.stale[1] |= 1 << member;
+        self.stale |= 1 << member;
         &mut self.members[member]
     }
 
@@ -248,7 +247,7 @@ impl<'a> Disks<'a> {
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
         if let [one] = &mut self.members[..] {
-            self.stale[1] = 1;
+            self.stale = 1;
             return one.submit(now, rq, owner, batch);
         }
         self.submit_to_one(now, disk, rq, owner, batch)
@@ -378,7 +377,7 @@ impl<'a> Disks<'a> {
     /// The current task waits for I/O: what it has handed in is held back no longer.
     pub(super) fn unplug(&mut self, now: Instant) {
         if let [one] = &mut self.members[..] {
-            self.stale[1] = 1;
+            self.stale = 1;
             return one.unplug(now);
         }
         self.touched |= self.plugged;
@@ -394,7 +393,7 @@ impl<'a> Disks<'a> {
 
     pub(super) fn end_batch(&mut self, now: Instant) {
         if let [one] = &mut self.members[..] {
-            self.stale[1] = 1;
+            self.stale = 1;
             return one.end_batch(now);
         }
         self.touched |= self.plugged;
@@ -419,13 +418,24 @@ impl<'a> Disks<'a> {
     /// that.
     #[must_use]
     pub(super) fn run(&mut self, now: Instant, member: usize) -> Option<Instant> {
-        self.stale[0] |= 1 << member;
-        self.member(member).run(now)
+        let queue = self.member(member);
+        let again = queue.run(now);
+        let due = queue.device_due();
+        self.devices.set(member, due);
+        again
     }
 
     /// Whether a queue is to be run after the last completion, timer or change.
     pub(super) fn wants_run(&self, member: usize) -> bool {
         self.members[member].wants_run()
+    }
+
+    /// Whether a queue is to be run later, whatever happens until then: see [`Self::wants_delayed_run`] and
+    /// [`Self::is_plugged`].
+    #[inline]
+    pub(super) fn wants_later_run(&self, member: usize) -> bool {
+        let queue = &self.members[member];
+        queue.wants_delayed_run() || queue.is_plugged()
     }
 
     /// Whether a queue is to be run again after a while.
@@ -451,7 +461,7 @@ impl<'a> Disks<'a> {
     /// [`Earliest::NEVER`] if none is. Asked before each event.
     #[inline]
     pub(super) fn due(&mut self) -> (Instant, Instant) {
-        if self.stale[0] | self.stale[1] != 0 {
+        if self.stale != 0 {
             self.refresh();
         }
         (self.devices.next(), self.timers.next())
@@ -459,11 +469,7 @@ impl<'a> Disks<'a> {
 
     #[inline(never)]
     fn refresh(&mut self) {
-        let [devices, timers] = std::mem::take(&mut self.stale);
-        for m in bits(devices) {
-            self.devices.set(m, self.members[m].device_due());
-        }
-        for m in bits(timers) {
+        for m in bits(std::mem::take(&mut self.stale)) {
             self.timers.set(m, self.members[m].timer_due());
         }
     }
@@ -496,7 +502,7 @@ impl<'a> Disks<'a> {
         woken: &mut VecDeque<u32>,
     ) {
         if let [one] = &mut self.members[..] {
-            self.stale[1] = 1;
+            self.stale = 1;
             return one.complete(now, tag, owners, woken);
         }
         let before = woken.len();

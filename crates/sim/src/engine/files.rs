@@ -58,6 +58,11 @@ impl File {
         self.unread_maps = vec![true; usize::try_from(blocks.div_ceil(ext2::PER_INDIRECT)).unwrap_or(0)];
     }
 
+    /// Whether there are indirect blocks that the host has not read.
+    pub(super) const fn has_unread_maps(&self) -> bool {
+        !self.unread_maps.is_empty()
+    }
+
     /// Where the indirect block lies that has to be read before the data at `offset` can be, if one has to.
     pub(super) fn unread_map(&self, offset: u64) -> Option<Sector> {
         if self.unread_maps.is_empty() {
@@ -109,6 +114,11 @@ pub(super) struct Disk {
 }
 
 impl Files {
+    /// The disk that a file lies on; the first for calls without a file.
+    pub(super) fn disk_of(&self, file: u32) -> DiskId {
+        self.files.get(file as usize).map_or(DiskId::default(), |f| f.disk)
+    }
+
     /// Puts the files of jobs on disks of these capacities, in sectors.
     pub(super) fn place(jobs: &JobFile, capacities: impl Iterator<Item = u64>, seed: u64) -> Result<Self> {
         let disk = |capacity| Disk { capacity, next: FIRST_SECTOR, ext2: None, metadata: None };

@@ -250,7 +250,7 @@ impl Machine<'_> {
                 pass.next = first + 1;
                 continue;
             }
-            if writer.nonblocking && self.queue.is_congested(self.disk_of(pass.file), false) {
+            if writer.nonblocking && self.queue.is_congested(self.files.disk_of(pass.file), false) {
                 return PassEnd::Congested;
             }
             let run = self.dirty_run(pass.file, first, pass.end, pass.left);
@@ -263,7 +263,7 @@ impl Machine<'_> {
             let mut batch = *self.batch_of(writer.thread);
             let owner = Owner::Write { file: pass.file, first, count };
             self.journal(|journal| journal.makes(writer.thread, false));
-            let disk = self.disk_of(pass.file);
+            let disk = self.files.disk_of(pass.file);
             let answer = self.queue.submit(self.now, disk, &rq, owner, &mut batch);
             *self.batch_of(writer.thread) = batch;
             if answer.is_err() {

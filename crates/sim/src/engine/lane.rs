@@ -23,7 +23,7 @@ use super::steer::Share;
 use super::{Machine, Owner};
 use crate::event::Due;
 use crate::ext2;
-use crate::job::{DiskId, Engine, ExitWhat, Job, SyncMode};
+use crate::job::{ExitWhat, Job, SyncMode};
 use crate::layout::Layout;
 use crate::why::{CallKind, Doing, Wait};
 use fairhead_core::{Duration, Instant, Op, Request, Sectors, TaskId};
@@ -143,15 +143,19 @@ impl Machine<'_> {
 
     /// A lane is free: what does its client want?
     pub(super) fn next_step(&mut self, lane: u32) {
-        if self.next_of_replay(lane) || self.next_of_trace(lane) {
-            return;
-        }
         let index = self.lanes[lane as usize].client as usize;
         let client = &mut self.clients[index];
+        if client.is_led && (self.next_of_replay(lane) || self.next_of_trace(lane)) {
+            return;
+        }
+        let client = &mut self.clients[index];
+        let is_in_flow = client.share.is_some();
         match client.next(self.now) {
             Next::Call(call) => {
-                self.prepare_call(lane, call);
-                self.wake_flow(index);
+                self.prepare_call(lane, &call);
+                if is_in_flow {
+                    self.wake_flow(index);
+                }
             }
             Next::Pause(until) => self.pause(lane, until),
             Next::Park => self.wait_for_baton(lane),
@@ -161,10 +165,10 @@ impl Machine<'_> {
     }
 
     /// A call begins with computing.
-    pub(super) fn prepare_call(&mut self, lane: u32, call: Call) {
-        let cpu = self.cpu_cost(lane, &call);
+    pub(super) fn prepare_call(&mut self, lane: u32, call: &Call) {
+        let cpu = self.cpu_cost(lane, call);
         let l = &mut self.lanes[lane as usize];
-        (l.call, l.phase, l.system) = (call, Phase::Cpu, cpu - l.user);
+        (l.call, l.phase, l.system) = (*call, Phase::Cpu, cpu - l.user);
         let stats = &mut self.clients[l.client as usize].stats;
         stats.cpu.user += l.user;
         stats.cpu.system += l.system;
@@ -328,24 +332,24 @@ impl Machine<'_> {
     /// That of a buffered call is part of its latency, as its data is copied inside.
     fn cpu_cost(&mut self, lane: u32, call: &Call) -> Duration {
         let l = &mut self.lanes[lane as usize];
-        let job = &self.clients[l.client as usize].job;
+        let job = &self.clients[l.client as usize].per_call;
         let blocks = u64::from(call.len.div_ceil(8));
-        let is_direct = job.direct || call.action == Action::Trim;
-        l.user = call.cpu + job.cpu_per_4k * blocks;
+        let is_direct = job.is_direct || call.action == Action::Trim;
+        l.user = call.cpu + job.per_4k * blocks;
         let mut cost = l.user;
-        if job.engine == Engine::Null {
+        if job.is_null {
             return cost + job.think.unwrap_or(self.host.think);
         }
         let owed = std::mem::take(&mut l.owed);
         let mut inside = Duration::ZERO;
-        let mut scheduler = self.queue.sched_cost(self.disk_of(call.file));
+        let mut scheduler = self.queue.sched_cost(self.files.disk_of(call.file));
         if is_direct {
             cost += job.think.unwrap_or(self.host.think);
             match &self.host.cores {
                 None => cost += scheduler,
                 Some(cores) => {
                     let pieces = u64::from(self.host.pieces(call.len));
-                    let each_call = if job.iodepth_batch > 1 { Duration::ZERO } else { cores.call };
+                    let each_call = if job.batch > 1 { Duration::ZERO } else { cores.call };
                     scheduler = scheduler * pieces;
                     inside = each_call + cores.submit * pieces + scheduler;
                     cost += inside;
@@ -371,7 +375,7 @@ impl Machine<'_> {
     /// A request of a buffered call has been handed in. A direct call that goes through the cache has paid
     /// already.
     pub(super) fn owe_request(&mut self, lane: u32) {
-        let disk = self.disk_of(self.lanes[lane as usize].call.file);
+        let disk = self.files.disk_of(self.lanes[lane as usize].call.file);
         let l = &mut self.lanes[lane as usize];
         if !l.through_cache {
             l.owed += self.host.request + self.queue.sched_cost(disk);
@@ -452,9 +456,8 @@ impl Machine<'_> {
         let call = l.call;
         let client = &mut self.clients[l.client as usize];
         client.begins(call.action);
-        let job = &client.job;
-        let is_null = job.engine == Engine::Null;
-        let is_direct = call.action == Action::Trim || job.direct;
+        let is_null = client.per_call.is_null;
+        let is_direct = call.action == Action::Trim || client.per_call.is_direct;
         let since = l.since + l.late;
         l.phase = match call.action {
             Action::Sync => Phase::Sync(After::Flush),
@@ -475,6 +478,12 @@ impl Machine<'_> {
         self.journal(|journal| journal.begins(lane, since, asked, (call.file, call.offset_bytes()), bytes));
         if is_null {
             return self.end_call(lane);
+        }
+        let l = &mut self.lanes[lane as usize];
+        // Of most files all maps are in memory.
+        if l.phase == Phase::Map && l.pending == 0 && !self.files.files[call.file as usize].has_unread_maps()
+        {
+            l.phase = Phase::Direct;
         }
         if !starts_at_map {
             self.begin_pages(lane);
@@ -509,7 +518,7 @@ impl Machine<'_> {
                 Step::Blocked => return self.pay(lane),
                 Step::Go(phase @ (Phase::Flush | Phase::Preflushing)) => {
                     self.lanes[lane as usize].phase = phase;
-                    let disk = self.disk_of(self.lanes[lane as usize].call.file);
+                    let disk = self.files.disk_of(self.lanes[lane as usize].call.file);
                     self.queue.flush(disk, lane);
                     return self.run_queue();
                 }
@@ -530,7 +539,7 @@ impl Machine<'_> {
         let file = &mut self.files.files[l.call.file as usize];
         let Some(start) = file.unread_map(l.call.offset) else { return Step::Go(Phase::Direct) };
         let client = &self.clients[l.client as usize];
-        let prio = client.job.prio.unwrap_or_default();
+        let prio = client.per_call.prio;
         let block = Sectors(ext2::BLOCK_SECTORS as u32);
         // Flagged as metadata: CFQ serves such requests before others of the queue.
         let (meta, group) = (true, client.group);
@@ -560,7 +569,7 @@ impl Machine<'_> {
             Action::Trim => Op::Discard,
             Action::Write | Action::Sync => Op::Write,
         };
-        let sync_write = client.job.direct_write_sync.or(call.sync).unwrap_or(self.host.direct_write_sync);
+        let sync_write = client.per_call.write_sync.or(call.sync).unwrap_or(self.host.direct_write_sync);
         let sync = op == Op::Read || sync_write;
         let File { layout, disk, .. } = &self.files.files[call.file as usize];
         while l.handed_in < call.len {
@@ -571,7 +580,7 @@ impl Machine<'_> {
                 // Linux flags direct writes as followed by nothing dependent
                 // (docs/reference/cfq.md#59-idling).
                 let no_idle = sync && op == Op::Write;
-                let prio = call.prio.or(client.job.prio).unwrap_or_default();
+                let prio = call.prio.unwrap_or(client.per_call.prio);
                 let (group, meta) = (client.group, call.meta);
                 let rq = Request {
                     op,
@@ -626,14 +635,9 @@ impl Machine<'_> {
         if is_stable && self.flushes(lane) { Step::Go(Phase::Flush) } else { Step::Done }
     }
 
-    /// The disk that a file lies on.
-    pub(super) fn disk_of(&self, file: u32) -> DiskId {
-        self.files.files.get(file as usize).map_or(DiskId::default(), |f| f.disk)
-    }
-
     /// Whether a sync of the lane's file empties the disk's cache.
     pub(super) fn flushes(&self, lane: u32) -> bool {
-        let disk = self.disk_of(self.lanes[lane as usize].call.file);
+        let disk = self.files.disk_of(self.lanes[lane as usize].call.file);
         self.host.fsync_flushes && self.queue.facts(disk).write_cache
     }
 
@@ -687,7 +691,7 @@ impl Machine<'_> {
             }
             Action::Trim | Action::Sync => {}
         }
-        let (pause, job, traced) = (client.think_pause(self.now), client.stats.job, client.traced);
+        let (pause, is_led) = (client.think_pause(self.now), client.is_led);
         let latency = self.now.since(l.since);
         let wakes_parked = client.call_ended(l.call.action, bytes, latency, self.now);
         if ramp_ends {
@@ -696,11 +700,8 @@ impl Machine<'_> {
         }
         self.why(|why| why.ends(lane, is_measured));
         self.journal(|journal| journal.ends(lane, is_measured));
-        if let Some(at) = traced {
-            return self.end_of_trace_call(lane, at);
-        }
-        if self.replays[job].is_some() {
-            return self.pass_baton(lane);
+        if is_led {
+            return self.end_led_call(lane);
         }
         match pause {
             None => self.next_step(lane),
@@ -708,6 +709,14 @@ impl Machine<'_> {
         }
         if wakes_parked {
             self.wake_parked(index);
+        }
+    }
+
+    /// A call has ended that a recording asked for.
+    fn end_led_call(&mut self, lane: u32) {
+        match self.clients[self.lanes[lane as usize].client as usize].traced {
+            Some(at) => self.end_of_trace_call(lane, at),
+            None => self.pass_baton(lane),
         }
     }
 

@@ -48,9 +48,7 @@ use crate::event::{Due, Events};
 use crate::host::{Host, Plug};
 use crate::job::{self, DiskId, Distribution, JobFile, Program, Size};
 use crate::journal::{self, Sink};
-use crate::metrics::{
-    CacheStats, CpuBooks, DiskOutcome, DiskPoint, DiskStats, Outcome, Point, Result, Together,
-};
+use crate::metrics::{CacheStats, DiskOutcome, DiskPoint, DiskStats, Outcome, Point, Result, Together};
 use crate::rng::Rng;
 use crate::why::{self, Recorder};
 use cache::Cache;
@@ -210,11 +208,8 @@ struct Machine<'a> {
     starts: Rng,
     cpus: lane::Cpus,
     cpu_queue: VecDeque<(u32, Duration)>,
-    /// Which process runs where, on hosts of the multi-queue era; and for each process what its present work
-    /// takes.
+    /// Which process runs where, on hosts of the multi-queue era.
     processors: Option<Processors>,
-    spent: Vec<CpuBooks>,
-    cpu_books: CpuBooks,
     /// How long work takes.
     cpu_chance: Rng,
     /// Several calls are being submitted as one batch.
@@ -268,9 +263,11 @@ impl<'a> Machine<'a> {
         let files = Files::place(jobs, queue.all_facts().map(|f| f.capacity), scenario.seed)?;
         let cache = Cache::new(host.memory, files.files.len());
         let (mut clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
-        let traces = traced::traces(&mut clients)?;
+        let (traces, replays) = (traced::traces(&mut clients)?, replays(scenario)?);
+        for client in &mut clients {
+            client.is_led = client.traced.is_some() || replays[client.stats.job].is_some();
+        }
         let processors = work::processors(jobs, host)?;
-        let spent = vec![CpuBooks::default(); clients.len()];
         let share = |percent: u8| u64::from(cache.capacity()) * u64::from(percent) / 100;
         let pages = |percent: u8| u32::try_from(share(percent)).unwrap_or(u32::MAX);
         Ok(Self {
@@ -284,7 +281,7 @@ impl<'a> Machine<'a> {
             current: vec![Point::default(); clients.len()],
             clients,
             lanes,
-            replays: replays(scenario)?,
+            replays,
             traces,
             steady: steady::watches(jobs),
             steady_at: Instant::EPOCH,
@@ -304,8 +301,6 @@ impl<'a> Machine<'a> {
             cpus: lane::Cpus::new(jobs.cpus.unwrap_or(host.cpus)),
             cpu_queue: VecDeque::new(),
             processors,
-            spent,
-            cpu_books: CpuBooks::default(),
             cpu_chance: Rng::new(scenario.seed, "host.work"),
             is_submitting: false,
             next_task: tasks,
@@ -370,7 +365,7 @@ impl<'a> Machine<'a> {
         }
         self.begin_to_look();
         self.start_wave();
-        while self.step() {}
+        self.run_events();
         self.finish(scenario)
     }
 
@@ -439,57 +434,64 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Whether something happened that there are no figures after.
-    const fn has_failed(&self) -> bool {
-        self.disk_full.is_some() || self.failed.is_some()
+    /// Ends the run without figures.
+    #[cold]
+    fn fail(&mut self, error: SimError) {
+        (self.failed, self.ended) = (Some(error), true);
     }
 
-    /// Handles the earliest event; false when all clients have ended or time is up.
-    fn step(&mut self) -> bool {
-        let (device, timer) = self.queue.due();
-        let event = self.events.peek();
-        // Ties: the device first, then events by class, the elevator's timer among the timers.
-        let (mut at, mut class) = event.unwrap_or((NEVER, u64::MAX));
-        if device <= at {
-            (at, class) = (device, 0);
-        }
-        if timer < at || timer == at && class > 3 {
-            (at, class) = (timer, 3);
-        }
-        if at > self.time_max || at == NEVER || self.ended || self.has_failed() {
-            self.end(at);
-            return false;
-        }
-        self.sample(at);
-        self.now = self.now.max(at);
-        self.handled += 1;
-        let now = self.now;
-        self.why(|why| why.settle(now));
-        self.journal(|journal| journal.at(now));
-        if class == 0 {
-            while let Some((member, tag)) = self.queue.poll(self.now) {
-                let way_back = self.host.path + self.jitter.exponential(self.host.path_jitter);
-                let irq = way_back + self.host.irq + self.jitter.exponential(self.host.irq_jitter);
-                if irq.is_zero() {
-                    self.complete(usize::from(member), tag);
-                } else {
-                    self.events.push(self.now + irq, Due::Completed(member, tag.0));
+    /// Ends the run: a client found no space on its disk.
+    #[cold]
+    fn end_at_full_disk(&mut self, client: u32) {
+        (self.disk_full, self.ended) = (Some(client), true);
+    }
+
+    /// Handles one event after the other, until all clients have ended or time is up.
+    fn run_events(&mut self) {
+        loop {
+            let (device, timer) = self.queue.due();
+            let event = self.events.next_at(NEVER);
+            let at = event.min(device).min(timer);
+            if at > self.time_max || at == NEVER || self.ended {
+                return self.end(at);
+            }
+            self.sample(at);
+            self.now = self.now.max(at);
+            self.handled += 1;
+            let now = self.now;
+            self.why(|why| why.settle(now));
+            self.journal(|journal| journal.at(now));
+            // At one instant the devices come first, then events by class, then the elevators' timers.
+            if device == at {
+                self.interrupts();
+            } else if event == at {
+                if let Some(due) = self.events.pop() {
+                    self.handle(due);
                 }
+            } else {
+                self.timer();
             }
-        } else if event.is_some_and(|e| e == (at, class)) {
-            if let Some((_, due)) = self.events.pop() {
-                self.handle(due);
-            }
-        } else {
-            self.timer();
         }
-        true
+    }
+
+    /// Devices have finished commands: their interrupts come after the way back.
+    #[inline]
+    fn interrupts(&mut self) {
+        while let Some((member, tag)) = self.queue.poll(self.now) {
+            let way_back = self.host.path + self.jitter.exponential(self.host.path_jitter);
+            let irq = way_back + self.host.irq + self.jitter.exponential(self.host.irq_jitter);
+            if irq.is_zero() {
+                self.complete(usize::from(member), tag);
+            } else {
+                self.events.push(self.now + irq, Due::Completed(member, tag.0));
+            }
+        }
     }
 
     /// The run is over before `at`.
     #[cold]
     fn end(&mut self, at: Instant) {
-        if at > self.time_max && !self.ended && !self.has_failed() {
+        if at > self.time_max && !self.ended {
             // What a drive was at by then.
             self.now = self.now.max(self.queue.catch_up(self.time_max).unwrap_or(self.now));
         }
@@ -503,6 +505,7 @@ impl<'a> Machine<'a> {
         if self.queue.timer(self.now, member) { self.run_member(member) } else { self.run_if_wanted(member) }
     }
 
+    #[inline]
     fn handle(&mut self, due: Due) {
         match due {
             Due::Completed(member, tag) => self.complete(usize::from(member), Tag(tag)),
@@ -603,7 +606,7 @@ impl<'a> Machine<'a> {
             }
         }
         self.start_waiting();
-        self.ended = self.wave_clients == 0;
+        self.ended |= self.wave_clients == 0;
         let mine = || self.clients.iter().filter(|c| c.job.wave == self.wave);
         // "Together" is what clients move while all of the wave run; with one job, or jobs that wait for
         // others, there is no such time.
@@ -674,6 +677,17 @@ impl<'a> Machine<'a> {
             coming.run = true;
             self.events.push(at, Due::RunQueue(number));
         }
+        if self.queue.wants_later_run(member) {
+            self.arm_later_run(member);
+        }
+    }
+
+    /// Arms what is to run a queue that holds requests back.
+    #[inline(never)]
+    fn arm_later_run(&mut self, member: usize) {
+        #[allow(clippy::cast_possible_truncation, reason = "64 at most")]
+        let number = member as u8;
+        let coming = &mut self.coming[member];
         if let Some(layer) = self.queue.layer(member)
             && self.queue.wants_delayed_run(member)
             && !coming.delayed
@@ -709,6 +723,17 @@ impl<'a> Machine<'a> {
     fn complete(&mut self, member: usize, tag: Tag) {
         let woken = &mut self.woken;
         self.queue.complete(self.now, member, tag, &mut self.owners, woken);
+        // Most requests are of one call, and nothing else waits for them.
+        if let [Owner::Lane(lane)] = self.owners[..]
+            && woken.is_empty()
+        {
+            let is_done = self.lanes[lane as usize].piece_done();
+            self.run_after_completion(member);
+            if is_done {
+                self.resume(lane);
+            }
+            return self.resume_woken();
+        }
         for owner in &self.owners {
             match *owner {
                 Owner::None | Owner::Shared(_) => {}
@@ -724,6 +749,18 @@ impl<'a> Machine<'a> {
                 }
             }
         }
+        self.run_after_completion(member);
+        self.resume_woken();
+    }
+
+    fn resume_woken(&mut self) {
+        while let Some(thread) = self.woken.pop_front() {
+            self.resume(thread);
+        }
+    }
+
+    /// Runs a queue after a completion, if that is its business; then threads get the requests that are free.
+    fn run_after_completion(&mut self, member: usize) {
         self.run_if_wanted(member);
         // Each that waits for a request gets one chance: there may be fewer free ones than it needs.
         for _ in 0..self.queue.waiting(member) {
@@ -731,9 +768,6 @@ impl<'a> Machine<'a> {
             self.grant_batch(thread);
             // The first in line takes what is free before the next one is looked at.
             if (thread as usize) < self.lanes.len() { self.go_on(thread) } else { self.resume(thread) }
-        }
-        while let Some(thread) = self.woken.pop_front() {
-            self.resume(thread);
         }
     }
 
@@ -818,6 +852,7 @@ impl<'a> Machine<'a> {
         let unseen = self.queue.unseen();
         let (disk, disks) = disk_figures(self.queue, self.now, self.series_of);
         let cpus = scenario.jobs.cpus.unwrap_or(self.host.cpus);
+        let books = self.processors.as_ref().map(Processors::books);
         let outcome = Outcome {
             groups_not_kept: self.groups.not_kept(groups_kept(&scenario.config)),
             groups,
@@ -832,12 +867,8 @@ impl<'a> Machine<'a> {
             series: self.series,
             disk_series: self.disk_series,
             cache: self.cache_stats,
-            cpu_busy: if self.processors.is_some() {
-                self.cpu_books.total()
-            } else {
-                self.cpus.count(self.now)
-            },
-            cpu: self.cpu_books,
+            cpu_busy: books.map_or_else(|| self.cpus.count(self.now), |books| books.total()),
+            cpu: books.unwrap_or_default(),
             cpus,
             events: self.handled.saturating_add_signed(unseen),
             notes,

@@ -69,6 +69,34 @@ struct Place {
     marks: Marks,
 }
 
+/// The random calls of a direction.
+#[derive(Clone, Copy, Debug)]
+struct Jumps {
+    /// The number of places in a file, and their distance in bytes.
+    places: u64,
+    unit: u64,
+    /// Percent of the calls that are random.
+    percent: u8,
+    /// The length in bytes, if all have the same.
+    len: Option<u32>,
+}
+
+impl Jumps {
+    fn new(job: &Job, action: Action, span: u64) -> Self {
+        let (smallest, unit) = units_of(job, action);
+        let percent = match action {
+            Action::Read => job.random_pct.read,
+            Action::Write => job.random_pct.write,
+            Action::Trim | Action::Sync => job.random_pct.trim,
+        };
+        let len = match sizes_of(job, action) {
+            BlockSize::Fixed(len) => Some(*len),
+            BlockSize::Range { .. } | BlockSize::Split(_) => None,
+        };
+        Self { places: (span + unit).saturating_sub(smallest) / unit.max(1), unit, percent, len }
+    }
+}
+
 /// The state of one client's pattern.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
@@ -81,8 +109,8 @@ pub(super) struct Pattern {
     /// How long the region of each file is, and how far it is to the end of the file, in bytes.
     span: u64,
     room: u64,
-    /// The number of places that a random call can go to in a file, by direction.
-    jumps_to: [u64; 3],
+    /// Where a random call can go, by direction.
+    jumps: [Jumps; 3],
     /// The job's data: `size`, or all regions together if that is less.
     size: u64,
     /// Where in its file the region begins, and how long the file is, in bytes.
@@ -114,12 +142,9 @@ impl Pattern {
     pub(super) fn new(job: &Job, region: Region, files: usize, rng: &mut Rng) -> Self {
         let Region { span, size, room, .. } = region;
         // The last place of a coarser or finer alignment still has room for the smallest block.
-        let jumps_to = [Action::Read, Action::Write, Action::Trim].map(|action| {
-            let (smallest, unit) = units_of(job, action);
-            (span + unit).saturating_sub(smallest) / unit.max(1)
-        });
+        let jumps = [Action::Read, Action::Write, Action::Trim].map(|action| Jumps::new(job, action, span));
         Self {
-            jumps_to,
+            jumps,
             picker: picker(job, span, files, rng),
             places: vec![Place::default(); files],
             turn: 0,
@@ -158,10 +183,13 @@ impl Pattern {
 
     /// Whether all is done that the job asks for.
     pub(super) fn is_done(&self, job: &Job) -> bool {
+        if job.time_based {
+            return false;
+        }
         let loops = u64::from(job.loops);
         let calls_max = job.number_ios.map_or(u64::MAX, |n| n.saturating_mul(loops));
         let bytes_max = self.bytes(job).saturating_mul(loops);
-        !job.time_based && (self.issued >= bytes_max || self.calls >= calls_max)
+        self.issued >= bytes_max || self.calls >= calls_max
     }
 
     /// What one of the job's `loops` moves.
@@ -197,6 +225,7 @@ impl Pattern {
     }
 
     /// What comes next at `now`, for a client that started at `started`.
+    #[inline]
     pub(super) fn draw(&mut self, job: &Job, now: Instant, started: Instant, rng: &mut Rng) -> Turn {
         let action = match self.ready.take() {
             Some(action) => action,
@@ -338,18 +367,21 @@ impl Pattern {
 
     /// Where in the file the next call goes and how long it is; `None` if the file has no room for it.
     fn place(&mut self, job: &Job, action: Action, file: usize, rng: &mut Rng) -> Option<(u64, u32)> {
-        let bs = sizes_of(job, action);
-        let random_pct = match action {
-            Action::Read => job.random_pct.read,
-            Action::Write => job.random_pct.write,
-            Action::Trim | Action::Sync => job.random_pct.trim,
-        };
+        let to = self.jumps[index(action)];
         // A sequential pattern is sequential, whatever percentage_random says.
         let draws = self.draws_place(job) && job.rw.random;
-        let jumps = draws && (random_pct == 100 || (random_pct > 0 && rng.percent(random_pct)));
+        let jumps = draws && (to.percent == 100 || (to.percent > 0 && rng.percent(to.percent)));
         if job.zones.is_some() {
             return self.place_in_zone(job, action, file, jumps, rng);
         }
+        if jumps
+            && let Some(len) = to.len
+            && !matches!(self.picker, Picker::Marked)
+        {
+            let block = self.picker.draw(file, to.places, job.time_based, rng)?;
+            return Some((block * to.unit, len));
+        }
+        let bs = sizes_of(job, action);
         let ((align, unit), span) = (units_of(job, action), self.span);
         let sequential = match job.sequencer {
             _ if jumps => None,
@@ -373,10 +405,9 @@ impl Pattern {
             Some(offset) => offset,
             None if !job.rw.random => return None,
             None => {
-                let places = self.jumps_to[index(action)];
                 let block = match &mut self.picker {
-                    Picker::Marked => place.marks.draw(places, job.time_based, rng)?,
-                    picker => picker.draw(file, places, job.time_based, rng)?,
+                    Picker::Marked => place.marks.draw(to.places, job.time_based, rng)?,
+                    picker => picker.draw(file, to.places, job.time_based, rng)?,
                 };
                 block * unit
             }

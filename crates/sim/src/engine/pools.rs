@@ -84,6 +84,8 @@ impl Pools {
     /// The pool that a request is from, of a thread on a processor with that hardware queue.
     pub(super) fn of(&self, sync: bool, queue: u16) -> usize {
         match (self.by_queue, sync) {
+            // A remainder takes longer than to look.
+            (true, _) if usize::from(queue) < self.all.len() => usize::from(queue),
             (true, _) => usize::from(queue) % self.all.len(),
             (false, true) => SYNC,
             (false, false) => ASYNC,

@@ -17,6 +17,7 @@
 //= docs/reference/nvme.md#3-what-a-model-needs
 
 use super::waiting::{Line, Tickets};
+use crate::metrics::CpuBooks;
 use fairhead_core::Duration;
 use std::collections::VecDeque;
 
@@ -79,8 +80,9 @@ struct Process {
     left: u32,
     /// Lanes whose calls are prepared and not submitted.
     staged: Vec<u32>,
-    /// What it does now.
+    /// What it does now, and what that takes.
     doing: Option<Work>,
+    spent: CpuBooks,
     /// It was woken, and has not paid for that.
     is_waking: bool,
     /// The processor that it is on, or was on last.
@@ -135,6 +137,8 @@ pub(super) struct Processors {
     queued: usize,
     tickets: Tickets,
     processes: Vec<Process>,
+    /// What all processes have done.
+    books: CpuBooks,
 }
 
 impl Processors {
@@ -156,6 +160,7 @@ impl Processors {
             left: 0,
             staged: Vec::new(),
             doing: None,
+            spent: CpuBooks::default(),
             is_waking: false,
             #[allow(clippy::cast_possible_truncation, reason = "there are at most 1024 processors")]
             cpu: (i % count) as u16,
@@ -169,6 +174,7 @@ impl Processors {
             all: (0..count).map(|_| Processor::default()).collect(),
             idle: count,
             queued: 0,
+            books: CpuBooks::default(),
         }
     }
 
@@ -178,10 +184,9 @@ impl Processors {
         self.processes[process].cpu
     }
 
-    /// What a process does now.
-    #[inline]
-    pub(super) fn doing(&self, process: usize) -> Option<Work> {
-        self.processes[process].doing
+    /// What all processes have done so far.
+    pub(super) const fn books(&self) -> CpuBooks {
+        self.books
     }
 
     /// Adds work to a process that has `in_flight` calls in flight. True if it slept and has got a processor:
@@ -274,12 +279,24 @@ impl Processors {
         self.processes[process].doing = Some(work);
     }
 
-    /// Adds CPU time to a process.
+    /// The process begins with what it does now, which takes this. Returns how long that is.
     #[inline]
-    pub(super) fn charge(&mut self, process: usize, time: Duration) {
+    pub(super) fn begin(&mut self, process: usize, spent: CpuBooks) -> Duration {
+        let takes = spent.total();
         let p = &mut self.processes[process];
-        p.had += time;
+        p.spent = spent;
+        p.had += takes;
         self.all[usize::from(p.cpu)].clock = p.had;
+        takes
+    }
+
+    /// The process has done what it was at. Returns what that was, and what it took.
+    #[inline]
+    pub(super) fn done(&mut self, process: usize) -> (Option<Work>, CpuBooks) {
+        let p = &mut self.processes[process];
+        let spent = std::mem::take(&mut p.spent);
+        self.books.add(&spent);
+        (p.doing, spent)
     }
 
     /// A call is prepared. True if it is time to submit those that are.
@@ -288,6 +305,19 @@ impl Processors {
         let p = &mut self.processes[process];
         p.staged.push(lane);
         p.calls.is_empty() || p.staged.len() >= batch as usize
+    }
+
+    /// The lanes whose calls are prepared.
+    #[inline]
+    pub(super) fn staged(&self, process: usize) -> &[u32] {
+        &self.processes[process].staged
+    }
+
+    /// The one call that is prepared, if there is only one; it is no longer.
+    #[inline]
+    pub(super) fn take_single(&mut self, process: usize) -> Option<u32> {
+        let staged = &mut self.processes[process].staged;
+        if staged.len() == 1 { staged.pop() } else { None }
     }
 
     /// The calls that are prepared; they are no longer.

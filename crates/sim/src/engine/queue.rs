@@ -566,10 +566,8 @@ impl<'a> DiskQueue<'a> {
         let requests = self.elevator.requests();
         let is_idle = requests.issued() == 0 && requests.queued() > 0;
         // Asking would be a dispatch, which may change the scheduler's state; its timer is only read.
-        let answer = match self.elevator.next_timer() {
-            Some((_, Timer::SliceIdle)) if is_idle => Dispatch::Hold(Hold::SliceIdle),
-            _ => Dispatch::Empty,
-        };
+        let holds = is_idle && matches!(self.elevator.next_timer(), Some((_, Timer::SliceIdle)));
+        let answer = if holds { Dispatch::Hold(Hold::SliceIdle) } else { Dispatch::Empty };
         self.account_idling(now, answer);
         if self.tap.is_some() {
             self.tell_idle_status(answer);

@@ -175,7 +175,7 @@ impl Machine<'_> {
                 clients.for_each(|client| self.new_process(client));
                 return self.next_of_replay(lane);
             }
-            Turn::Request(call) => self.prepare_call(lane, Call { file: client.files[0], ..call }),
+            Turn::Request(call) => self.prepare_call(lane, &Call { file: client.files[0], ..call }),
             Turn::Wait => self.wait_for_baton(lane),
             Turn::Drain => {
                 self.lanes[lane as usize].phase = Phase::Drain;

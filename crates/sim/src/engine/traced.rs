@@ -357,7 +357,7 @@ impl Machine<'_> {
             Ok(Turn::End) => self.end_of_task(at, None),
             Err(message) => {
                 let job = self.clients[client as usize].job.name.clone();
-                self.failed = Some(SimError::Job { job, message });
+                self.fail(SimError::Job { job, message });
             }
         }
         false
@@ -412,7 +412,7 @@ impl Machine<'_> {
                 }
                 Err(message) => {
                     let job = t.part.recording.tasks[0].name.clone();
-                    self.failed = Some(SimError::Job { job, message });
+                    self.fail(SimError::Job { job, message });
                 }
             }
         }

@@ -13,7 +13,7 @@ use super::processors::{Allowed, Habits, Processors, Work};
 use crate::error::SimError;
 use crate::event::Due;
 use crate::host::{Cores, Host};
-use crate::job::{Client, DiskId, Engine, Job, JobFile};
+use crate::job::{Client, Job, JobFile};
 use crate::metrics::{CpuBooks, Result};
 use crate::why::Wait;
 
@@ -84,7 +84,7 @@ impl Machine<'_> {
         let lane = work.lane();
         if wakes
             && let Some(cores) = self.cores()
-            && !self.clients[process].job.hipri
+            && !self.clients[process].per_call.polls
         {
             spent.complete = cores.wake;
         }
@@ -114,18 +114,17 @@ impl Machine<'_> {
         let most = u64::from(cores.spread_pct);
         if most > 0 {
             let percent = 100 - most + self.cpu_chance.below(2 * most + 1);
-            spent.submit = spent.submit * percent / 100;
-            spent.complete = spent.complete * percent / 100;
+            // Most work is one of the two.
+            for part in [&mut spent.submit, &mut spent.complete].into_iter().filter(|part| !part.is_zero()) {
+                *part = *part * percent / 100;
+            }
         }
     }
 
     #[inline]
     fn begin_work(&mut self, process: usize, lane: u32, spent: CpuBooks) {
-        let takes = spent.total();
-        if let Some(processors) = &mut self.processors {
-            processors.charge(process, takes);
-        }
-        self.spent[process] = spent;
+        let Some(processors) = &mut self.processors else { return };
+        let takes = processors.begin(process, spent);
         self.events.push(self.now + takes, Due::CpuDone(lane));
     }
 
@@ -137,9 +136,9 @@ impl Machine<'_> {
             return;
         };
         let pieces = u64::from(self.host.pieces(l.call.len).max(1));
-        let each = if self.clients[process].job.hipri { cores.poll } else { cores.complete };
+        let each = if self.clients[process].per_call.polls { cores.poll } else { cores.complete };
         spent.complete += each * pieces;
-        let disk = self.disk_of(l.call.file);
+        let disk = self.files.disk_of(l.call.file);
         if let Some(visit) = self.queue.lock_to_complete(self.now, disk) {
             spent.lock_wait += visit.waits;
             spent.scheduler += visit.end.since(self.now).saturating_sub(visit.waits);
@@ -148,9 +147,8 @@ impl Machine<'_> {
 
     /// A process has done what it was at.
     pub(super) fn work_done(&mut self, process: usize) {
-        let spent = std::mem::take(&mut self.spent[process]);
-        self.cpu_books.add(&spent);
-        let Some(work) = self.processors.as_ref().and_then(|p| p.doing(process)) else { return };
+        let Some(processors) = &mut self.processors else { return };
+        let (Some(work), spent) = processors.done(process) else { return };
         match work {
             Work::Prepare(lane) if self.is_direct(lane) => {
                 if self.stage(process, lane) {
@@ -178,13 +176,13 @@ impl Machine<'_> {
     /// Whether a lane's call hands in requests of its own.
     fn is_direct(&self, lane: u32) -> bool {
         let l = &self.lanes[lane as usize];
-        let job = &self.clients[l.client as usize].job;
-        job.engine != Engine::Null && !l.inside.is_zero() && job.direct && !l.through_cache
+        let job = &self.clients[l.client as usize].per_call;
+        !job.is_null && !l.inside.is_zero() && job.is_direct && !l.through_cache
     }
 
     /// A call is prepared. Returns whether the process continues by submitting it, with others.
     fn stage(&mut self, process: usize, lane: u32) -> bool {
-        let batch = self.clients[process].job.iodepth_batch;
+        let batch = self.clients[process].per_call.batch;
         let Some(processors) = &mut self.processors else { return false };
         if !processors.stage(process, lane, batch) {
             return false;
@@ -214,15 +212,16 @@ impl Machine<'_> {
         if !self.queue.has_locks() {
             return;
         }
-        let Some(staged) = self.processors.as_mut().map(|p| p.take_staged(process)) else { return };
+        let Some(processors) = &self.processors else { return };
         // A process with nothing else in flight submits a single request, which has a cost of its own under
         // the lock.
         let mut alone = u32::from(self.clients[process].calling == 0);
-        let mut left = &staged[..];
-        while let Some(&lane) = left.first() {
-            let disk = self.disk_of_call(lane);
-            let of_disk = left.iter().take_while(|&&lane| self.disk_of_call(lane) == disk);
-            let pieces = |&lane: &u32| self.host.pieces(self.lanes[lane as usize].call.len);
+        let (lanes, files, host) = (&self.lanes, &self.files, self.host);
+        let disk_of = |lane: &u32| files.disk_of(lanes[*lane as usize].call.file);
+        let mut left = processors.staged(process);
+        while let Some(disk) = left.first().map(disk_of) {
+            let of_disk = left.iter().take_while(|lane| disk_of(lane) == disk);
+            let pieces = |lane: &u32| host.pieces(lanes[*lane as usize].call.len);
             let (calls, requests) =
                 of_disk.fold((0, 0), |(calls, sum), lane| (calls + 1, sum + pieces(lane)));
             left = &left[calls..];
@@ -233,32 +232,33 @@ impl Machine<'_> {
             }
             alone = 0;
         }
-        if let Some(processors) = &mut self.processors {
-            processors.return_staged(process, staged);
-        }
-    }
-
-    fn disk_of_call(&self, lane: u32) -> DiskId {
-        self.disk_of(self.lanes[lane as usize].call.file)
     }
 
     /// The calls that a process has prepared begin, and their requests are handed in as one plug.
     fn begin_staged(&mut self, process: usize, spent: CpuBooks) {
         let Some(processors) = &mut self.processors else { return };
-        let (mut lanes, queue) = (processors.take_staged(process), processors.cpu_of(process));
-        self.is_submitting = lanes.len() > 1;
+        let queue = processors.cpu_of(process);
+        if let Some(lane) = processors.take_single(process) {
+            return self.begin_prepared(lane, queue, spent);
+        }
+        let mut lanes = processors.take_staged(process);
+        self.is_submitting = true;
         for &lane in &lanes {
-            let l = &mut self.lanes[lane as usize];
-            l.inside += spent.total();
-            l.batch.queue = queue;
-            self.begin_call(lane);
+            self.begin_prepared(lane, queue, spent);
         }
-        if std::mem::take(&mut self.is_submitting) {
-            self.wait_for_io();
-        }
+        self.is_submitting = false;
+        self.wait_for_io();
         if let Some(processors) = &mut self.processors {
             lanes.clear();
             processors.return_staged(process, lanes);
         }
+    }
+
+    /// A call that was prepared begins, from a processor with that hardware queue.
+    fn begin_prepared(&mut self, lane: u32, queue: u16, spent: CpuBooks) {
+        let l = &mut self.lanes[lane as usize];
+        l.inside += spent.total();
+        l.batch.queue = queue;
+        self.begin_call(lane);
     }
 }
