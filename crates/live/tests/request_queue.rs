@@ -296,7 +296,8 @@ impl World {
                 Op::Read => data.as_ref().map(|_| ()).unwrap(),
                 Op::Write => media[block] = data.as_ref().unwrap()[at + i],
                 Op::Discard | Op::Zero { .. } => media[block] = 0,
-                Op::Extents => {}
+                // Neither changes what the bytes are.
+                Op::Allocate { .. } | Op::Extents => {}
             }
             if piece.fua {
                 stable[block] = media[block];
