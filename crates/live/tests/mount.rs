@@ -363,8 +363,8 @@ fn attributes_are_never_stale() {
     drop(mount);
 }
 
-/// A file that is made shorter or longer below the mount ends where it ends, without a look at its size before
-/// each read.
+/// A file that is made shorter or longer below the mount ends where it ends, without a look at its size
+/// before each read.
 #[test]
 fn reads_end_where_the_file_below_ends() {
     for folder in [env!("CARGO_TARGET_TMPDIR"), "/dev/shm"] {
@@ -405,7 +405,8 @@ while left:
     left -= n
 ";
 
-/// A copy, an allocation, a hole and `sendfile` are on the account of the caller's group, and its limits hold.
+/// A copy, an allocation, a hole and `sendfile` are on the account of the caller's group, and its limits
+/// hold.
 #[test]
 fn what_copies_and_allocates_is_on_its_account_and_limited() {
     const SIZE: u64 = 6 << 20;

@@ -1,10 +1,11 @@
 //! A tree that is a folder, passed through. Data go through the engine, names and attributes straight to the
 //! folder's file system.
 //!
-//! Each [node](Nodes) that the kernel knows has a way to its file, and a descriptor that only names it while it
-//! is in use. A handle has the file twice: past the page cache for what is aligned, which is what the scheduler
-//! can see, and through it for the rest, since a program may write any bytes. The file system below keeps the
-//! two in step. Open files need descriptors of their own; each client has a [share](OpenFiles) of them.
+//! Each [node](Nodes) that the kernel knows has a way to its file, and a descriptor that only names it while
+//! it is in use. A handle has the file twice: past the page cache for what is aligned, which is what the
+//! scheduler can see, and through it for the rest, since a program may write any bytes. The file system below
+//! keeps the two in step. Open files need descriptors of their own; each client has a [share](OpenFiles) of
+//! them.
 //!
 //! Each file is a region of the disk, in the order in which they were first opened: a position is for the
 //! scheduler to know what is in a row, not where it is.

@@ -1,16 +1,16 @@
 //! The conversation with the kernel, in the engine's thread: reads and writes become bios, everything else is
 //! the [`Tree`]'s business.
 //!
-//! The device never blocks. The ring reads a request when there is one (`incoming.rs`), unless the queue has no
-//! room; a reply is one write, as soon as the disk is done.
+//! The device never blocks. The ring reads a request when there is one (`incoming.rs`), unless the queue has
+//! no room; a reply is one write, as soon as the disk is done.
 //!
 //! An interrupt names the request of a caller that got a signal. If it is to end by that, its bio is taken
 //! back, which is answered at once, whether the disk is at it or not, and so is the caller. If not (it has a
 //! handler, or is stopped), it waits on, as at a disk, since no program expects `EINTR` from a file; and as
 //! the kernel tells but the first signal, it is asked now and then whether it is to end by now.
 //!
-//! A copy from file to file, and an allocation, is a row of bios (`in_pieces.rs`), each asked for when the one
-//! before is answered.
+//! A copy from file to file, and an allocation, is a row of bios (`in_pieces.rs`), each asked for when the
+//! one before is answered.
 //!
 //! What it does not do: anything about names and attributes.
 

@@ -1,8 +1,8 @@
 //! Requests on their way from the kernel: where they are read to, and when.
 //!
 //! The ring waits until there is a request and then reads it, so that one costs no call of its own. After it,
-//! more are read at once, as long as there are any. If there was none after it, that is not tried for a while:
-//! for longer each time, so that a caller that is alone costs no calls in vain.
+//! more are read at once, as long as there are any. If there was none after it, that is not tried for a
+//! while: for longer each time, so that a caller that is alone costs no calls in vain.
 //!
 //! The first bytes go to a place of their own and the rest to an aligned buffer, so that the data of a large
 //! write are where direct I/O needs them.
