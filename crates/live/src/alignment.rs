@@ -7,8 +7,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// What offsets, lengths and addresses have to be multiples of, where the page cache is bypassed; 1 where any
-/// will do. A file system that does not say is tried out, where there are data: of a hole some give any bytes.
+/// What offsets, lengths and addresses have to be multiples of, where the page cache is bypassed; 1 where
+/// any will do. A file system that does not say is tried out, where there are data: of a hole some give any
+/// bytes.
 pub(crate) fn block_size(path: &Path) -> u32 {
     let Ok(file) = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path) else { return 1 };
     if is_in_memory(&file) {

@@ -292,8 +292,8 @@ pub(crate) struct Shared {
     tasks: AtomicU64,
 }
 
-/// A scheduled disk. When it is dropped, it finishes what is in flight and refuses what comes after that. What
-/// takes longer than a few seconds is left to the kernel.
+/// A scheduled disk. When it is dropped, it finishes what is in flight and refuses what comes after that.
+/// What takes longer than a few seconds is left to the kernel.
 #[derive(Debug)]
 pub struct Disk {
     shared: Arc<Shared>,

@@ -1,7 +1,7 @@
 //! Groups by name: cgroup paths, exports and what a program calls its clients share one tree.
 //!
-//! `vm/web` is the group `web` inside `vm`. A group is made when it is first named, with those above it. Their
-//! number is that of the queue's [`groups`](fairhead_core::Limits::groups).
+//! `vm/web` is the group `web` inside `vm`. A group is made when it is first named, with those above it.
+//! Their number is that of the queue's [`groups`](fairhead_core::Limits::groups).
 //!
 //! A group that a user named stays until it is [removed](GroupTable::remove). One that only a caller's cgroup
 //! [named](GroupTable::of_caller) goes by itself, since cgroups come and go by the thousand: once no request

@@ -22,8 +22,8 @@
 //! turn through the ring costs more than that. Large reads are not copied, if a socket will have them:
 //! `pipes.rs`; small ones only by the message that sends them: `mapped.rs`. Data of writes may come in a
 //! pipe. Writes of 256 KiB and more are for the ring's workers; if these are all busy, the engine's thread
-//! copies one of them, 128 KiB at a time, so that other clients wait no longer than that. An operation that is to fail on purpose goes
-//! through the ring.
+//! copies one of them, 128 KiB at a time, so that other clients wait no longer than that. An operation that
+//! is to fail on purpose goes through the ring.
 //!
 //! What it does not do: decide anything. Errors go back to the queue; those that only mean "not now" are
 //! retried.

@@ -114,8 +114,8 @@ fn any_offset_and_length_is_served() {
     }
 }
 
-/// Four clients write to the same pages, each to bytes of its own: some writes are whole blocks, which go past
-/// the page cache, and some are not.
+/// Four clients write to the same pages, each to bytes of its own: some writes are whole blocks, which go
+/// past the page cache, and some are not.
 #[test]
 fn neighbours_within_a_page_keep_their_bytes() {
     const PAGES: usize = 4;

@@ -660,7 +660,8 @@ impl Session {
         }
     }
 
-    /// Returns the reply to a question for block status: lengths of extents, in order, and whether each is a hole.
+    /// Returns the reply to a question for block status, given the extents: their lengths, in order, and
+    /// whether each is a hole.
     #[must_use]
     pub fn status(&self, request: &Request, extents: &[(u32, bool)]) -> Vec<u8> {
         const HOLE_AND_ZERO: u32 = 3;
