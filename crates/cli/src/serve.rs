@@ -154,6 +154,8 @@ fn uri(place: &Listen) -> String {
     match place {
         Listen::Unix(path) => format!("nbd+unix:///?socket={}", path.display()),
         Listen::Tcp(address) => format!("nbd://{address}"),
+        // A socket without a name is reached by the processes that have it open.
+        Listen::Descriptor(_) => String::new(),
     }
 }
 
@@ -161,6 +163,7 @@ fn shown(place: &Listen) -> String {
     match place {
         Listen::Unix(path) => path.display().to_string(),
         Listen::Tcp(address) => address.to_string(),
+        Listen::Descriptor(number) => format!("descriptor {number}"),
     }
 }
 
@@ -181,6 +184,7 @@ fn places(args: &ServeArgs) -> Result<Vec<Listen>, CliError> {
     for text in &args.listen {
         places.push(Listen::Tcp(address("--listen", text)?));
     }
+    places.extend(Listen::inherited());
     if places.is_empty() {
         return Err(CliError::Misuse(
             "no address to listen on; write --socket PATH or --listen PORT".to_owned(),

@@ -255,6 +255,33 @@ fn libnbd_finds_nothing_wrong() {
     }
 }
 
+/// libnbd opens the socket, as a service manager does, and starts the server with it.
+#[test]
+fn a_socket_that_a_manager_has_opened_is_served() {
+    let has_nbd =
+        Command::new("python3").args(["-c", "import nbd"]).output().is_ok_and(|o| o.status.success());
+    if !has_nbd {
+        return println!("skipped: there is no libnbd for Python");
+    }
+    let place = Place::new();
+    let program = "import nbd, sys\n\
+                   h = nbd.NBD()\n\
+                   h.connect_systemd_socket_activation(sys.argv[1:])\n\
+                   h.pwrite(b'7' * 512, 512)\n\
+                   assert h.pread(1024, 0) == bytes(512) + b'7' * 512\n\
+                   h.shutdown()";
+    let mut python = Command::new("python3");
+    python.args(["-c", program, env!("CARGO_BIN_EXE_fairhead"), "serve", "--export", &place.export()]);
+    succeeded(&python.output().unwrap());
+    let unfit = Command::new("sh")
+        .args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\" 3</dev/null", "sh"])
+        .args([env!("CARGO_BIN_EXE_fairhead"), "serve", "--export", &place.export()])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(unfit.stderr).unwrap();
+    assert_eq!(said, "fairhead: descriptor 3: no socket that listens\n");
+}
+
 #[test]
 fn qemu_writes_zeroes_discards_and_reads() {
     if !has("qemu-io") || !has("qemu-img") {

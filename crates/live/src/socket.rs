@@ -1,8 +1,11 @@
-//! Unix sockets in the file system: for their owner, or for all, and removed with their listener.
+//! Sockets to listen on: unix sockets in the file system, for their owner or for all, which are removed with
+//! their listener; and those that a service manager has opened.
 
 use crate::error::{Error, ErrorKind};
+use rustix::net::sockopt::socket_acceptconn;
 use std::fs::Permissions;
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -21,6 +24,27 @@ impl Drop for SocketFile {
         if self.path.symlink_metadata().is_ok_and(|m| m.ino() == self.inode) {
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+/// Takes a socket that a service manager has opened and passed as this descriptor.
+///
+/// # Errors
+/// If it is not a socket that is listened on.
+pub(crate) fn inherited(descriptor: u32) -> Result<OwnedFd, Error> {
+    let wrong = |why: &str| Error::new(ErrorKind::Socket, format!("descriptor {descriptor}: {why}"));
+    let fd = RawFd::try_from(descriptor).map_err(|_| wrong("there is no such descriptor"))?;
+    // It is not passed on to programs that this one starts.
+    // SAFETY: it names no memory.
+    if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
+        return Err(wrong("there is no such descriptor"));
+    }
+    // SAFETY: the manager opened it for this process, and nothing else here knows its number.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    if socket_acceptconn(&socket).unwrap_or(false) {
+        Ok(socket)
+    } else {
+        Err(wrong("no socket that listens"))
     }
 }
 

@@ -9,14 +9,16 @@ use crate::bio::FileId;
 use crate::disk::{Disk, DiskOptions};
 use crate::error::{Error, ErrorKind};
 use crate::mapped::Map;
-use crate::socket::{ForWhom, SocketFile, open_unix};
+use crate::socket::{ForWhom, SocketFile, inherited, open_unix};
 use crate::store::is_in_memory;
 use fairhead_core::units::IoPrio;
+use rustix::net::{AddressFamily, getsockname};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -88,6 +90,23 @@ pub enum Listen {
     Unix(PathBuf),
     /// TCP; port 0 is any that is free.
     Tcp(SocketAddr),
+    /// A socket that a service manager has opened and passed to the process as this descriptor; see
+    /// [`Listen::inherited`].
+    Descriptor(u32),
+}
+
+impl Listen {
+    /// The sockets that a service manager has opened for this process, as systemd does for a unit with a
+    /// `.socket` file.
+    //= man7 sd_listen_fds.3 NOTES
+    #[must_use]
+    pub fn inherited() -> Vec<Self> {
+        const FIRST: u32 = 3;
+        let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+        let is_ours = number("LISTEN_PID") == Some(std::process::id());
+        let count = number("LISTEN_FDS").filter(|_| is_ours).unwrap_or(0);
+        (FIRST..FIRST.saturating_add(count)).map(Self::Descriptor).collect()
+    }
 }
 
 /// Options of a server.
@@ -297,6 +316,15 @@ fn punches(file: &File) -> bool {
         && unsafe { libc::fallocate(file.as_raw_fd(), mode, at, 4096) } == 0
 }
 
+/// Refuses an address that other machines can reach, unless the network is trusted.
+fn check_reach(address: SocketAddr, trust_network: bool) -> Result<(), Error> {
+    if address.ip().is_loopback() || trust_network {
+        return Ok(());
+    }
+    let why = "can be reached from other machines, and nothing is encrypted or asks for a password";
+    Err(Error::new(ErrorKind::Socket, format!("{address} {why}")))
+}
+
 fn open_socket(
     place: &Listen,
     trust_network: bool,
@@ -307,13 +335,24 @@ fn open_socket(
             let (listener, file) = open_unix(path, for_whom)?;
             Ok((Listener::Unix(listener), Some(file), place.clone()))
         }
-        Listen::Tcp(address) if !address.ip().is_loopback() && !trust_network => Err(Error::new(
-            ErrorKind::Socket,
-            format!(
-                "{address} can be reached from other machines, and nothing is encrypted or asks for a password"
-            ),
-        )),
+        Listen::Descriptor(number) => {
+            let socket = inherited(*number)?;
+            let family = getsockname(&socket).map(|name| name.address_family());
+            if family == Ok(AddressFamily::UNIX) {
+                let listener = UnixListener::from(socket);
+                let address = listener.local_addr().ok();
+                let path = address.and_then(|address| address.as_pathname().map(Path::to_owned));
+                let place = path.map_or_else(|| place.clone(), Listen::Unix);
+                return Ok((Listener::Unix(listener), None, place));
+            }
+            let listener = TcpListener::from(socket);
+            let failed = |e| Error::new(ErrorKind::Socket, format!("descriptor {number}: {e}"));
+            let address = listener.local_addr().map_err(failed)?;
+            check_reach(address, trust_network)?;
+            Ok((Listener::Tcp(listener), None, Listen::Tcp(address)))
+        }
         Listen::Tcp(address) => {
+            check_reach(*address, trust_network)?;
             let failed = |e| Error::new(ErrorKind::Socket, format!("cannot listen on {address}: {e}"));
             let listener = TcpListener::bind(address).map_err(failed)?;
             let address = listener.local_addr().map_err(failed)?;
