@@ -367,7 +367,10 @@ impl Disk {
             // SAFETY: the engine has the store, which has the pool, and drops the ring before both.
             let is_registered = pool.arena().is_some_and(|(start, len)| unsafe { ring.register(start, len) });
             let _ = ready.send(Ok(()));
-            let finder = Finder::new(Arc::clone(&mail));
+            let engine = Arc::clone(&mail);
+            // An engine that has stopped has no use for an answer.
+            let hear = move |number, extents| engine.send(Message::Found { number, extents }).is_ok();
+            let finder = Finder::new(hear);
             let inputs = Inputs { mail, bell, rung: pool.buffer(64), clock, recorder };
             let store = Store::new(files, pool, is_registered, faults, finder);
             Engine::new(ring, context, store, front, inputs).run()

@@ -12,10 +12,10 @@
 //! asks again for the rest.
 
 use crate::bio::FileId;
-use crate::engine::{Mailbox, Message};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -45,17 +45,25 @@ struct Asked {
     question: Question,
 }
 
+/// Takes the number of a question and the answer. Returns whether there may be more.
+type Hear = dyn Fn(usize, Vec<Extent>) -> bool + Send + Sync;
+
 /// See the [module](self).
-#[derive(Debug)]
 pub(crate) struct Finder {
     threads: HashMap<FileId, mpsc::Sender<Asked>>,
-    mail: Arc<Mailbox>,
+    hear: Arc<Hear>,
+}
+
+impl fmt::Debug for Finder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "finder for {} files", self.threads.len())
+    }
 }
 
 impl Finder {
-    /// A finder without threads, whose answers go to this mailbox.
-    pub(crate) fn new(mail: Arc<Mailbox>) -> Self {
-        Self { threads: HashMap::new(), mail }
+    /// A finder without threads. Those that it starts call `hear` with each answer.
+    pub(crate) fn new(hear: impl Fn(usize, Vec<Extent>) -> bool + Send + Sync + 'static) -> Self {
+        Self { threads: HashMap::new(), hear: Arc::new(hear) }
     }
 
     /// Asks the thread of the file, which is started if there is none. The answer comes under `number`.
@@ -77,12 +85,10 @@ impl Finder {
             },
         };
         let (to_thread, questions) = mpsc::channel();
-        let (file, mail) = (file.try_clone()?, Arc::clone(&self.mail));
+        let (file, hear) = (file.try_clone()?, Arc::clone(&self.hear));
         thread::Builder::new().name("fairhead-extents".to_owned()).spawn(move || {
             for Asked { number, offset, question } in questions {
-                let found = extents(&file, offset, question);
-                // An engine that has stopped has no use for the answer.
-                if mail.send(Message::Found { number, extents: found }).is_err() {
+                if !hear(number, extents(&file, offset, question)) {
                     return;
                 }
             }
