@@ -2,8 +2,8 @@
 //!
 //! A [`Pool`] hands out [`Buffer`]s by size classes of powers of two from 4 KiB to 1 MiB, first from an
 //! *arena* that the engine registers with its ring, so that the kernel need not look up pages for each
-//! transfer; when that is used up, and for larger ones, from the heap, where a few stay for the next. A buffer
-//! goes back to where it came from when it is dropped, in whatever thread.
+//! transfer; when that is used up, and for larger ones, from the heap, where a few stay for the next. A
+//! buffer goes back to where it came from when it is dropped, in whatever thread.
 //!
 //! Buffers are zeroed when the pool makes them, and hold what they last held after that.
 

@@ -114,7 +114,7 @@ pub(super) struct Served {
     pub(super) prio: IoPrio,
     /// The file's lock, which ends when this is closed.
     pub(super) _lock: File,
-    /// Who may open it, and how often at a time.
+    /// The clients that may open it, and the connections that it may have.
     pub(super) allowed: Allowed,
     pub(super) connections_max: usize,
     /// Whether its pages can be sent as they are; and where they are, if it has no holes.
