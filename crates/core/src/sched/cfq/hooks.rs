@@ -9,12 +9,12 @@ use super::rules::depth::Sender;
 use super::rules::idling::{Empty, Idling};
 use super::rules::ncq::Served;
 use super::rules::preempt::{Active, Ground, Newcomer};
-use super::service_tree::{Place, tree_index};
+use super::service_tree::Place;
 use super::view::{Expire, QueueId, View};
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
 use crate::request::{Request, Requests};
-use crate::units::{Duration, Instant, Tag};
+use crate::units::{Duration, Instant};
 use core::ops::Range;
 
 /// What rules see.
@@ -77,11 +77,12 @@ impl Cfq {
 
 /// Requests come.
 impl Cfq {
-    /// `rq` came to `id`: think time, seeks, and whether the queue is worth idling for.
+    /// `rq` of a task came to `id`: think time, seeks, and whether the queue is worth idling for.
     #[inline]
-    pub(super) fn rules_arrived(&mut self, cx: &Cx<'_>, id: QueueId, slot: TaskSlot, rq: &Request) {
+    pub(super) fn learn(&mut self, cx: &Cx<'_>, id: QueueId, slot: TaskSlot, rq: &Request) {
         let (rules, trees) = (&self.rules, &mut self.trees);
         let (queue, context) = (&mut self.queues[id], &mut self.tasks[slot]);
+        context.outstanding += 1;
         rules.thinking.arrived(cx.now, queue.sync, &mut context.think);
         if rules.thinking.of_groups {
             let (tree, group) = trees.groups[queue.group].thinks(queue.tree);
@@ -216,20 +217,6 @@ impl Cfq {
         self.rules.ncq.completed(&view, served);
     }
 
-    /// A sync request of `id` completed, which is not counted at the device any more.
-    #[inline]
-    pub(super) fn rules_completed_sync(&mut self, cx: &Cx<'_>, id: QueueId, context: TaskSlot, tag: Tag) {
-        self.tasks[context].think.completed(cx.now);
-        let queue = &self.queues[id];
-        if self.rules.thinking.of_groups {
-            let group = &mut self.trees.groups[queue.group];
-            let tree = queue.tree.map_or_else(|| tree_index(queue.prio.class, queue.kind()), usize::from);
-            group.trees[tree].think.completed(cx.now);
-            group.think.completed(cx.now);
-        }
-        self.rules.depth.completed(cx.now, cx.requests[tag].since);
-    }
-
     /// For how long to stretch the slice of the active queue, whose group would be without work when it ends.
     #[inline]
     pub(super) fn stretches(&self, id: QueueId, now: Instant) -> Option<Duration> {
@@ -248,11 +235,13 @@ impl Cfq {
             slice: queue.slice,
             is_fast: self.rules.ncq.is_fast(),
         };
-        let group = self.trees.groups[queue.group].members();
-        let context = self.turn.task.map(|slot| &self.tasks[slot]).filter(|context| !context.exited);
-        let think = context.map(|context| &context.think);
-        let pays = || self.should_idle(id);
-        let Some(wait) = self.rules.idling.waits(cx.now, &of, &group, pays, think) else { return };
+        let alone = || self.trees.groups[queue.group].queues == 1;
+        let think = || {
+            let context = &self.tasks[self.turn.task?];
+            (!context.exited).then_some(&context.think)
+        };
+        let wait = self.rules.idling.waits(cx.now, &of, || self.should_idle(id), alone, think);
+        let Some(wait) = wait else { return };
         let task = queue.task;
         self.queues[id].wait_request = true;
         self.turn.timer = Some(cx.now + wait.lasts);

@@ -13,9 +13,10 @@
 //! ```
 //!
 //! What is in this file is the policy: what is done when a request comes, when the driver asks for one, and
-//! when one completes. The engine ([`Cfq`]) has six parts: tasks, queues, trees, whose turn it is, the device,
-//! and the [`rules`], which it asks in `hooks.rs`. A rule owns its settings and its state, sees plain facts
-//! ([`view`]) and answers; it changes nothing. `era.rs` chooses the settings from the tunables.
+//! when one completes. The engine ([`Cfq`]) has six parts: tasks, queues, trees, whose turn it is, the
+//! device, and the rules (`rules/`), which it asks in `hooks.rs`. A rule owns its settings and its state,
+//! sees plain facts (`view.rs`) and answers; it changes nothing. `era.rs` chooses the settings from the
+//! tunables.
 //!
 //! Example: two tasks read sequentially, and think 0.1 ms between requests. Task 1 is served; when its queue
 //! runs empty the disk idles, at most 8 ms, and the next request comes after 0.1 ms. After 100 ms its slice
@@ -89,7 +90,7 @@ pub use self::config::{Config, Era, Seek};
 
 use self::era::{Layout, back_seek};
 use self::queue::Rq;
-use self::queues::{Queues, Setting};
+use self::queues::{Before, Queues, Setting};
 use self::rules::Rules;
 use self::service_tree::{Group, Trees};
 use self::slices::Turn;
@@ -152,7 +153,7 @@ impl Scheduler for Cfq {
         let slot = self.tasks.claim(cx.now, rq.task);
         let id = self.queue_for(cx, slot, &rq);
         self.store(cx, tag, id, slot, &rq);
-        self.rules_arrived(cx, id, slot, &rq);
+        self.learn(cx, id, slot, &rq);
         if self.turn.active != Some(id) {
             self.try_preempt(cx, id, &rq);
         } else if self.queues[id].wait_request {
@@ -170,7 +171,9 @@ impl Scheduler for Cfq {
         }
         let tag = self.pick(cx, id);
         self.issue(cx.requests, id, tag);
-        self.turn.task.get_or_insert(self.queues.rqs[tag].context);
+        if self.turn.task.is_none() {
+            self.turn.task = Some(self.queues.rqs[tag].context);
+        }
         let queue = &self.queues[id];
         if self.trees.busy > 1 {
             // Async queues have a quota of requests besides their time, and the idle class sends one at a
@@ -220,13 +223,17 @@ impl Scheduler for Cfq {
         // Before the counts go down: the device had this request until now.
         self.rules_completed(cx.now);
         let queue = &mut self.queues[id];
-        let sync = queue.sync;
         queue.dispatched -= 1;
         self.device.in_driver -= 1;
-        self.device.in_flight[usize::from(sync)] -= 1;
-        self.trees.groups[queue.group].dispatched -= 1;
-        if sync {
-            self.rules_completed_sync(cx, id, context, tag);
+        self.device.in_flight[usize::from(queue.sync)] -= 1;
+        let group = &mut self.trees.groups[queue.group];
+        group.dispatched -= 1;
+        if queue.sync {
+            self.tasks[context].think.completed(cx.now);
+            if self.rules.thinking.of_groups {
+                group.completed(cx.now, queue);
+            }
+            self.rules.depth.completed(cx.now, cx.requests[tag].since);
         }
         if self.turn.active == Some(id) {
             self.review_slice(cx, id, tag);
@@ -349,9 +356,8 @@ impl Cfq {
     /// Puts a request into its queue, and the queue among the busy ones.
     #[inline]
     fn store(&mut self, cx: &mut Cx<'_>, tag: Tag, id: QueueId, slot: TaskSlot, rq: &Request) {
-        self.tasks[slot].outstanding += 1;
-        let before = self.queues.put(cx.now, tag, id, slot, rq);
-        if !self.queues[id].is_busy() {
+        let Before { next: before, is_busy } = self.queues.put(cx.now, tag, id, slot, rq);
+        if !is_busy {
             self.add_busy(cx, id);
         }
         if before.is_some() {
@@ -438,7 +444,7 @@ impl Cfq {
         // seek.
         let look = !core::mem::replace(&mut queue.fifo_checked, true);
         let next = queue.next;
-        if let Some(oldest) = self.queues.expired(cx.now, id).filter(|_| look) {
+        if look && let Some(oldest) = self.queues.expired(cx.now, id) {
             cx.why = Reason::FifoExpired;
             return oldest;
         }
@@ -449,8 +455,7 @@ impl Cfq {
     /// Hands a request to the device.
     #[inline]
     fn issue(&mut self, requests: &Requests, id: QueueId, tag: Tag) {
-        self.queues.take(requests, id, tag);
-        let queue = &self.queues[id];
+        let queue = self.queues.take(requests, id, tag);
         self.device.in_flight[usize::from(queue.sync)] += 1;
         self.trees.groups[queue.group].dispatched += 1;
         self.device.in_driver += 1;
@@ -509,8 +514,9 @@ impl Cfq {
         if !queue.sync || !queue.is_empty() || self.close_cooperator(id).is_some() {
             return;
         }
-        let alone = self.trees.groups[self.queues[id].group].queues == 1;
-        if self.rules.idling.considers(cx.requests[tag].rq.no_idle, self.trees.serving.kind, alone) {
+        let (trees, queues) = (&self.trees, &self.queues);
+        let alone = || trees.groups[queues[id].group].queues == 1;
+        if self.rules.idling.considers(cx.requests[tag].rq.no_idle, trees.serving.kind, alone) {
             self.arm_idle(cx, id);
         }
     }

@@ -28,6 +28,14 @@ pub(super) struct Setting {
     pub(super) async_in_root: bool,
 }
 
+/// A queue before a request was put into it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    /// Its candidate.
+    pub(super) next: Option<Tag>,
+    pub(super) is_busy: bool,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Queues {
@@ -133,7 +141,7 @@ impl Queues {
 
 /// Requests of a queue.
 impl Queues {
-    /// Puts a request into its queue; it is the candidate if there was none. Answers the candidate before.
+    /// Puts a request into its queue; it is the candidate if there was none. Answers how the queue was.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -142,24 +150,24 @@ impl Queues {
         id: QueueId,
         context: TaskSlot,
         rq: &Request,
-    ) -> Option<Tag> {
+    ) -> Before {
         let deadline = now + self.setting.fifo_expire[usize::from(rq.sync)];
         self.rqs[tag] = Rq { queue: id, context, deadline, meta: rq.meta };
         self.waiting += 1;
         let queue = &mut self.table[id];
         self.links.insert(&mut queue.requests, tag, rq.start);
         queue.meta_pending += u32::from(rq.meta);
-        let before = queue.next;
-        if before.is_none() {
+        let before = Before { next: queue.next, is_busy: queue.is_busy() };
+        if before.next.is_none() {
             queue.next = Some(tag);
         }
         before
     }
 
-    /// Takes a request out that goes to the device. The next candidate is one of its neighbours: the head
-    /// will be there.
+    /// Takes a request out that goes to the device, and answers its queue. The next candidate is one of its
+    /// neighbours: the head will be there.
     #[inline]
-    pub(super) fn take(&mut self, requests: &Requests, id: QueueId, tag: Tag) {
+    pub(super) fn take(&mut self, requests: &Requests, id: QueueId, tag: Tag) -> &Queue {
         // The neighbours are looked up while the request is still in the sorted queue.
         let next = if self.table[id].queued() == 1 { None } else { self.neighbour(requests, id, tag) };
         let queue = &mut self.table[id];
@@ -170,6 +178,7 @@ impl Queues {
         queue.dispatched += 1;
         queue.slice_dispatch += 1;
         queue.must_dispatch = false;
+        queue
     }
 
     /// `gone` became part of `kept`, which may take its age.

@@ -113,13 +113,21 @@ impl Group {
     }
 
     /// Its think time, and that of one of its trees.
-    #[inline]
+    #[inline(always)]
     pub(super) fn thinks(&mut self, tree: Option<u8>) -> (Option<&mut ThinkTime>, &mut ThinkTime) {
         (tree.map(|tree| &mut self.trees[usize::from(tree)].think), &mut self.think)
     }
 
-    /// What a rule sees of it.
+    /// A sync request of `queue`, which is one of its, completed.
     #[inline]
+    pub(super) fn completed(&mut self, now: Instant, queue: &Queue) {
+        let tree = queue.tree.map_or_else(|| tree_index(queue.prio.class, queue.kind()), usize::from);
+        self.trees[tree].think.completed(now);
+        self.think.completed(now);
+    }
+
+    /// What a rule sees of it.
+    #[inline(always)]
     pub(super) const fn members(&self) -> Members<'_> {
         Members { queues: self.queues, dispatched: self.dispatched, think: &self.think }
     }

@@ -16,8 +16,8 @@
 //! (*flat*): then a group's time is divided by its weight alone, as if 100 were the weight of all.
 //!
 //! A group that becomes active is placed behind all others, wherever it was before; so one that is not always
-//! busy loses its share, unless it is waited for (rules/idling.rs). Weights that change count from the next charge
-//! or activation on.
+//! busy loses its share, unless it is waited for (rules/idling.rs). Weights that change count from the next
+//! charge or activation on.
 //!
 //! It knows no queues, and does not know why a group is charged.
 //!

@@ -14,7 +14,7 @@ use crate::parts::tasks::TaskSlot;
 use crate::trace::Reason;
 use crate::units::{Duration, GroupId, Instant};
 
-/// Whose turn it is.
+/// The active queue, and what belongs to its turn.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     /// The active queue: it has the disk.

@@ -1,5 +1,4 @@
-//! What passes between the engine and its rules: names of queues, what a rule may see, what is told of a
-//! slice.
+//! What passes between the engine and its rules: names of queues, what a rule may see, and slices.
 //!
 //! ```text
 //!             View, and facts as plain values

@@ -1,8 +1,8 @@
 //! What a slice costs its group.
 //!
 //! A group is charged for the time of the slice; but in *IOPS mode* for its requests, a tick each, and for a
-//! whole slice if it has none but async queues, whose requests are still to be carried out. The kernel charges
-//! those nothing if none was carried out yet; this charges them the time.
+//! whole slice if it has none but async queues, whose requests are still to be carried out. The kernel
+//! charges those nothing if none was carried out yet; this charges them the time.
 //!
 //! ```text
 //!   gets the disk      first completion          the slice's end        ends

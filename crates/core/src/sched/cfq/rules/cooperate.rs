@@ -132,7 +132,7 @@ impl Cooperation {
         }
     }
 
-    /// A queue has no requests, or is active: it is nobody's cooperator.
+    /// A queue has no requests, or is active: it is not to be found as a cooperator.
     #[inline]
     pub(crate) fn leave(&mut self, q: QueueId, position: &mut Position) {
         if let Some(level) = position.0.take() {
@@ -200,7 +200,7 @@ impl Cooperation {
         alike && related && !other_seeks()
     }
 
-    /// Whether a queue that so many tasks use may be merged with.
+    /// Whether another queue may be merged with a queue that `tasks` tasks use.
     pub(crate) const fn may_join(&self, tasks: u32) -> bool {
         tasks > 0 || self.setting.merges_unused
     }

@@ -28,7 +28,7 @@ pub(crate) struct Setting {
     pub(crate) alone_among_sync: bool,
     /// Async queues have less after a sync request was late.
     pub(crate) low_latency: bool,
-    /// A sync request that took so long until it completed was late.
+    /// A sync request is late that completes this long after it came, or later.
     pub(crate) late: Duration,
     /// The depth of async queues grows by one in this time.
     pub(crate) step: Duration,
@@ -67,7 +67,7 @@ impl Depth {
     }
 
     /// A sync request completed that came at `since`. A late one sends the depth of async queues back to one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn completed(&mut self, now: Instant, since: Instant) {
         if since + self.setting.late <= now {
             self.last_late = Some(now);
@@ -76,7 +76,7 @@ impl Depth {
 
     /// Whether the active queue may send a request now. If not, requests are at the device. `idles` answers
     /// whether the queue is worth waiting for.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn allows(&self, view: &View, of: &Sender, idles: impl FnOnce() -> bool) -> bool {
         let [asynchronous, sync] = view.in_flight;
         // Async requests have to finish first: no idling behind them.
@@ -98,7 +98,7 @@ impl Depth {
     }
 
     /// How many requests a queue may have at the device, whatever was late.
-    #[inline]
+    #[inline(always)]
     fn max(&self, view: &View, of: &Sender) -> u64 {
         if of.is_idle_class {
             return 1;
@@ -141,7 +141,7 @@ mod tests {
         Instant::EPOCH + ms(n)
     }
 
-    /// As of 3.x.
+    /// The settings of 3.x.
     fn setting() -> Setting {
         Setting {
             quantum: 8,
@@ -160,7 +160,7 @@ mod tests {
         Sender { sync, is_idle_class: false, dispatched: 0, slice }
     }
 
-    /// At 5000 ms, with so many busy queues, and so many of these sync.
+    /// A view at 5000 ms, with this many busy queues, of which this many are sync.
     fn busy(busy: u32, busy_sync: u32) -> View {
         View { busy, busy_sync, ..View::at(at(5000)) }
     }

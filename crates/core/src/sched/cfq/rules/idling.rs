@@ -9,8 +9,8 @@
 //! had four requests waiting: *deep*) or its task thinks for longer than `slice_idle` on average.
 //!
 //! ```text
-//!   window   open          closed, others of its kind    closed, the last of its kind   closed, its group's only one
-//!   waits    slice_idle    not                           slice_idle                     group_idle (from 3.x on)
+//!   window   open         closed, others of its kind   closed, last of its kind   else, its group's only one
+//!   waits    slice_idle   not                          slice_idle                 group_idle (from 3.x on)
 //! ```
 //!
 //! Nothing waits on a device without a head that queues requests, which is kept busy otherwise.
@@ -127,7 +127,7 @@ impl Idling {
     /// A sync request was put in a queue, which is not of the idle class, and of which `waiting` requests
     /// wait now; its task thinks like `think`. Is the queue still worth waiting for? `seeks` answers whether
     /// it is known to seek, `ends_here` whether its candidate promises that nothing will follow.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrived(
         &self,
         window: &mut Window,
@@ -172,25 +172,28 @@ impl Idling {
     }
 
     /// A request of the active queue completed, which has nothing more to send. Whether waiting is to be
-    /// considered. `no_idle` says whether the request promises that no dependent one follows, `alone` whether
-    /// no other queue of the group is busy.
+    /// considered. `no_idle` says whether the request promises that no dependent one follows; `alone` answers
+    /// whether no other queue of the group is busy.
     ///
     /// Queues of the tree without idling are served without waits between them. 2.6.33 waits for the last of
     /// them only if a request of this turn may be followed by a dependent one.
-    pub(crate) fn considers(&mut self, no_idle: bool, serving: Kind, alone: bool) -> bool {
+    #[inline(always)]
+    pub(crate) fn considers(&mut self, no_idle: bool, serving: Kind, alone: impl FnOnce() -> bool) -> bool {
         self.noidle_requires_idle |= !no_idle;
-        self.setting.since_3 || serving == Kind::Sync || self.noidle_requires_idle || alone
+        self.setting.since_3 || serving == Kind::Sync || self.noidle_requires_idle || alone()
     }
 
-    /// Whether the disk waits for the active queue's next request; `pays` answers whether that pays. `task`
-    /// is what is known of the task whose request was the first in this slice, unless that has gone.
-    pub(crate) fn waits(
+    /// Whether the disk waits for the active queue's next request. These answer, if need be: `pays`, whether
+    /// waiting for the queue does; `alone`, whether no other queue of the group is busy; `task`, what is
+    /// known of the task whose request was the first in this slice, unless that has gone.
+    #[inline(always)]
+    pub(crate) fn waits<'a>(
         &self,
         now: Instant,
         of: &Empty,
-        group: &Members<'_>,
         pays: impl FnOnce() -> bool,
-        task: Option<&ThinkTime>,
+        alone: impl FnOnce() -> bool,
+        task: impl FnOnce() -> Option<&'a ThinkTime>,
     ) -> Option<Wait> {
         if of.is_fast || of.dispatched > 0 {
             return None;
@@ -198,19 +201,19 @@ impl Idling {
         let wait = if !self.setting.slice_idle.is_zero() && pays() {
             let why = if of.window.is_open { Reason::SliceIdle } else { Reason::WorkloadIdle };
             Wait { lasts: self.setting.slice_idle, why }
-        } else if self.waits_for_groups() && group.queues == 1 {
+        } else if self.waits_for_groups() && alone() {
             Wait { lasts: self.setting.group_idle, why: Reason::GroupIdle }
         } else {
             return None;
         };
         // A task that has gone sends nothing; one that is known to think for longer than the slice lasts, too
         // late.
-        task.filter(|think| !think.exceeds(of.slice.left(now))).map(|_| wait)
+        task().filter(|think| !think.exceeds(of.slice.left(now))).map(|_| wait)
     }
 
     /// Whether a group would lose its place if the active queue, its only one, lost the disk now, while
     /// requests are at the device.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn waits_for(&self, group: &Members<'_>) -> bool {
         self.waits_for_groups()
             && group.queues == 1
@@ -223,10 +226,10 @@ impl Idling {
     }
 
     /// For how long to stretch a slice until the next request comes, so that the group is not without work
-    /// when the slice ends, and keeps its place. `thinks_longer` answers whether the task whose request was the
-    /// first in this slice is known to think for longer than a time.
+    /// when the slice ends, and keeps its place. `thinks_longer` answers whether the task whose request was
+    /// the first in this slice is known to think for longer than a time.
     //= linux-2.6.33 block/cfq-iosched.c cfq_should_wait_busy
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stretches(
         &self,
         now: Instant,
@@ -386,22 +389,22 @@ mod tests {
 
     #[test]
     fn queues_without_idling_are_waited_for_from_3_x_on_or_after_a_request_that_may_be_followed() {
-        let considers = |rule: &mut Idling, no_idle| rule.considers(no_idle, Kind::SyncNoIdle, false);
+        let considers = |rule: &mut Idling, no_idle| rule.considers(no_idle, Kind::SyncNoIdle, || false);
         let mut rule = new(false);
         assert!(!considers(&mut rule, true));
         assert!(considers(&mut rule, false));
         assert!(considers(&mut rule, true), "one is enough for all that follow");
         rule.kind_chosen();
         assert!(!considers(&mut rule, true), "until a kind is chosen anew");
-        assert!(rule.considers(true, Kind::Sync, false) && rule.considers(true, Kind::SyncNoIdle, true));
+        assert!(
+            rule.considers(true, Kind::Sync, || false) && rule.considers(true, Kind::SyncNoIdle, || true)
+        );
         assert!(considers(&mut new(true), true));
     }
 
     /// How long the disk waits at 50 ms for a queue whose slice ends at 100 ms.
     fn wait(rule: Idling, of: Empty, queues: u32, pays: bool, task: Option<&ThinkTime>) -> Option<Wait> {
-        let think = unknown();
-        let group = Members { queues, dispatched: 0, think: &think };
-        rule.waits(at(50), &of, &group, || pays, task)
+        rule.waits(at(50), &of, || pays, || queues == 1, || task)
     }
 
     fn empty(window: Window) -> Empty {
@@ -458,7 +461,7 @@ mod tests {
         assert!(!waits(Idling::new(Setting { group_idle: Duration::ZERO, ..setting(true) }), 1, 1, &quick));
     }
 
-    /// For how long a slice that ends at 100 ms is stretched, with so much left of it.
+    /// For how long a slice that ends at 100 ms is stretched, with `left` of it to come.
     fn stretch(rule: Idling, left: Duration, is_empty: bool, queues: u32, thought: u64) -> Option<Duration> {
         let think = thinks(thought);
         let group = Members { queues, dispatched: 0, think: &think };

@@ -4,7 +4,7 @@
 //! | rule | question |
 //! |---|---|
 //! | [`charge`] | what does a slice cost its group? |
-//! | [`cooperate`] | is the next request of another queue so near that this one is served instead, and merged? |
+//! | [`cooperate`] | is another queue's next request so near that it is served instead, and merged with? |
 //! | [`depth`] | may the active queue have another request at the device? |
 //! | [`idling`] | does the disk wait for a queue, or a group, that has nothing to send? |
 //! | [`lengths`] | how long are the slices of queues and kinds? |
@@ -55,7 +55,7 @@ pub(crate) struct Rules {
 
 #[cfg(test)]
 mod tests {
-    /// What a rule may import of the scheduler: names of queues, the view, and what is told of slices.
+    /// What a rule may import of the scheduler: names of queues, the view, and slices.
     const DOOR: &str = "use crate::sched::cfq::view::";
 
     #[test]

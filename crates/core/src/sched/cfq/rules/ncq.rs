@@ -6,8 +6,8 @@
 //! kernels did not know it either.
 //!
 //! ```text
-//!   at the device   4 4 4 4 …  (51 completions while 6 others wait)  ──► it does not queue, until it has five
-//!                   5 4 3 5 …                                        ──► it queues, for good
+//!   at the device   4 4 4 4 …  (51 completions while 6 others wait) ──► it does not queue, until it has 5
+//!                   5 4 3 5 …                                       ──► it queues, for good
 //! ```
 //
 //= linux-2.6.33 block/cfq-iosched.c cfq_update_hw_tag
@@ -27,6 +27,8 @@ pub(crate) struct Ncq {
     /// Whether it has a head.
     rotational: bool,
     verdict: Option<bool>,
+    /// It has no head, and queues requests as far as is known.
+    is_fast: bool,
     most: u32,
     samples: u32,
 }
@@ -43,11 +45,11 @@ pub(crate) struct Served {
 impl Ncq {
     /// A device of which nothing is known.
     pub(crate) const fn new(rotational: bool) -> Self {
-        Self { rotational, verdict: None, most: 0, samples: 0 }
+        Self { rotational, verdict: None, is_fast: !rotational, most: 0, samples: 0 }
     }
 
     /// A request completed; `served` answers for the active queue, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn completed(&mut self, view: &View, served: impl FnOnce() -> Option<Served>) {
         self.most = self.most.max(view.in_driver);
         let no_load = view.queued <= QUEUEING_DEPTH && view.in_driver <= QUEUEING_DEPTH;
@@ -62,7 +64,9 @@ impl Ncq {
         self.samples += 1;
         if self.samples > SAMPLES {
             self.samples = SAMPLES;
-            self.verdict = Some(self.most >= QUEUEING_DEPTH);
+            let queues = self.most >= QUEUEING_DEPTH;
+            self.verdict = Some(queues);
+            self.is_fast = queues && !self.rotational;
         }
     }
 
@@ -75,8 +79,8 @@ impl Ncq {
     /// Whether the device has no head, and queues requests as far as is known: nothing waits on such a
     /// device, which is kept busy otherwise.
     #[inline]
-    pub(crate) fn is_fast(&self) -> bool {
-        !self.rotational && self.may_queue()
+    pub(crate) const fn is_fast(&self) -> bool {
+        self.is_fast
     }
 }
 
@@ -146,15 +150,18 @@ mod tests {
 
     #[test]
     fn a_device_without_a_head_is_fast_until_it_is_known_not_to_queue() {
-        for (rotational, verdict, fast) in [
-            (false, None, true),
-            (false, Some(true), true),
-            (false, Some(false), false),
-            (true, None, false),
-            (true, Some(true), false),
+        for (rotational, depth, before, after) in [
+            (false, 5, true, true),
+            (false, 4, true, false),
+            (true, 5, false, false),
+            (true, 4, false, false),
         ] {
-            let ncq = Ncq { verdict, ..Ncq::new(rotational) };
-            assert_eq!(ncq.is_fast(), fast, "{rotational} {verdict:?}");
+            let mut ncq = Ncq::new(rotational);
+            assert_eq!(ncq.is_fast(), before, "{rotational}");
+            (0..50).for_each(|_| completed(&mut ncq, depth, 6, None));
+            assert_eq!(ncq.is_fast(), before, "{rotational}");
+            completed(&mut ncq, depth, 6, None);
+            assert_eq!(ncq.is_fast(), after, "{rotational} {depth}");
         }
     }
 }

@@ -107,7 +107,7 @@ impl Preemption {
     /// What says whether `new` takes the disk from `active`. These answer, if need be: `two_left`, whether
     /// two queues are in the newcomer's tree; `pays`, whether idling for the active queue does; `close`,
     /// whether the request is close to the head.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ground(
         &self,
         new: &Newcomer,

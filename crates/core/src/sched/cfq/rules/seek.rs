@@ -61,7 +61,7 @@ pub(crate) struct Jumps {
 
 impl Seeks {
     /// A request comes to a queue.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrived(&self, jumps: &mut Jumps, start: Sector, len: Sectors) {
         let distance = jumps.last_end.map_or(0, |end| end.0.abs_diff(start.0));
         match self.method {
@@ -84,7 +84,7 @@ impl Seeks {
         self.judge(jumps, true)
     }
 
-    /// By the mean from the first request on, or only `once_valid`.
+    /// Whether the queue seeks: by the mean from the first request on, or only `once_valid`.
     fn judge(&self, jumps: &Jumps, once_valid: bool) -> bool {
         match self.method {
             Method::MeanDistance => {
@@ -101,7 +101,7 @@ impl Seeks {
         self.close_sectors_uncapped(jumps).min(CLOSE_SECTORS)
     }
 
-    /// As [`Self::close_sectors`], but the queue's own mean may be large.
+    /// How far a request may be from the head to count as close to this queue's, however large the mean is.
     pub(crate) fn close_sectors_uncapped(&self, jumps: &Jumps) -> u64 {
         let by_mean = self.method == Method::MeanDistance && jumps.distance.is_valid();
         if by_mean { jumps.distance.mean() } else { CLOSE_SECTORS }

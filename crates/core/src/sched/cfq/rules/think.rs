@@ -1,4 +1,4 @@
-//! Who has think times: tasks, and from 3.x on trees of queues and groups, too.
+//! Think times: those of tasks and, from 3.x on, those of trees of queues and of groups.
 //!
 //! A task's think time says whether its queue is worth idling for; that of a tree, whether the last queue of
 //! a kind is; that of a group, whether the group is. Each is a [`ThinkTime`] that is kept with its owner. How
@@ -34,7 +34,7 @@ impl Thinking {
     }
 
     /// A request of a task comes to a queue.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrived(&self, now: Instant, sync: bool, task: &mut ThinkTime) {
         if sync || self.counts_async {
             task.arrived_within(now, self.longest);
@@ -42,7 +42,7 @@ impl Thinking {
     }
 
     /// A request comes to a queue of a group, and of a tree if the queue is in one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrived_in_group(
         &self,
         now: Instant,
@@ -69,7 +69,7 @@ mod tests {
         Thinking::new(ms(8), ms(2), true, true)
     }
 
-    /// A request comes so long after the last one completed.
+    /// When a request comes `pause` after the last one completed.
     fn after(pause: Duration) -> Instant {
         Instant::EPOCH + pause
     }
