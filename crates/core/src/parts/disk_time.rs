@@ -38,8 +38,15 @@
 //!
 //! It knows no slices, no idling and no requests, and not what is counted as service.
 //!
+//! [B-WF2Q+](super::hierarchy) can charge time as well, and gives the same shares. But it sorts by the end of
+//! a turn whose length it has to know before, and the controller's slices shrink when more groups come:
+//! groups that were filed with long turns wait for many short ones. Of twenty readers that start together one
+//! waits for 983 ms by B-WF2Q+, and for 496 ms here; `with_many_groups_slices_shrink` in
+//! `fair/tests/shares.rs` allows 700 ms.
+//!
 //= docs/reference/groups.md#3-engine-f
 //= deviates fair-forget
+//= deviates fair-two-engines
 //= paper: P. Goyal, H. Vin, H. Cheng 1996, "Start-time fair queuing" (the bound)
 
 use super::tree::{Forest, Tree};
