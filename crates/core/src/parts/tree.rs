@@ -40,8 +40,8 @@ const OUT: u32 = NIL - 1;
 /// walks dearer, fewer the index.
 const FAR: u32 = 6;
 
-/// Of this many new nodes one is indexed in any case, if the list is as long: who inserts in descending order
-/// never walks, but may search.
+/// Of this many new nodes one is indexed in any case, if the list is as long. Insertions in descending order
+/// never walk far, so they alone would leave a long list without an index for searches.
 const OFTEN: u32 = 16;
 
 #[derive(Clone, Copy, Debug)]

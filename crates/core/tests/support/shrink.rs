@@ -1,8 +1,8 @@
 //! Makes a failing case short.
 //!
-//! A case draws all that happens in it from one [`Chance`], and the bytes of a fuzzer are one kind of that. So
+//! A case draws all that happens in it from one [`Chance`], and bytes of a fuzzer are one kind of that. So
 //! the draws of a failing seed are written down as bytes, and as many of them are taken away as can be while
-//! the case still fails: first from the end, for a case without bytes ends early, then in pieces of half of
+//! the case still fails: first from the end, for a case ends early without bytes, then in pieces of half of
 //! the rest, of a quarter, and so on. What remains is run once more with its operations printed.
 //!
 //! The generator stays one for seeds, for fuzzers and for this. A library that draws values of its own kind
