@@ -374,14 +374,24 @@ impl Bfq {
     #[inline]
     pub(crate) fn allocate(&mut self, q: QueueId, kind: Kind) {
         self.in_use[kind as usize] += 1;
-        self.allocated_in(self.group_of(q), |n| n + 1);
+        if self.has_groups() {
+            self.allocated_in(self.group_of(q), |n| n + 1);
+        }
     }
 
     /// It is no more.
     #[inline]
     pub(crate) fn release(&mut self, q: QueueId, kind: Kind) {
         self.in_use[kind as usize] -= 1;
-        self.allocated_in(self.group_of(q), |n| n - 1);
+        if self.has_groups() {
+            self.allocated_in(self.group_of(q), |n| n - 1);
+        }
+    }
+
+    /// Whether there are groups but the root, of which the number of requests is not kept.
+    #[inline]
+    fn has_groups(&self) -> bool {
+        self.groups.len() > 1
     }
 
     /// Changes the number of requests of a group and of those above it.

@@ -812,6 +812,8 @@ mod tests {
         assert_eq!(kinds(interactive(0)), (true, true, false));
         assert_eq!(kinds(soft(0)), (true, false, true));
         assert_eq!([1, 30, 3000].map(|factor| rule.len_of(factor, SPEED)), [NONE, len(), MS * 300]);
+        let twice = Raising { factor: 2, ..plain() };
+        assert!(twice.is_raised() && with(|s| s.factor = 2).is_interactive(&twice));
         // With a factor of 1 no queue is raised as interactive.
         let rule = with(|s| s.factor = 1);
         assert!(!rule.is_interactive(&plain()) && !rule.is_soft(&plain()));
@@ -878,6 +880,7 @@ mod tests {
         assert!(looks(&rule, 101, Waking { known: false, ..busy }));
         assert!(!looks(&with(|s| s.soft = false), 101, busy));
         assert!(!looks(&with(|s| s.soft_rate = 0), 101, busy));
+        assert!(looks(&with(|s| s.soft_rate = 1), 101, busy));
     }
 
     /// Looks of queues that become busy.
@@ -1114,9 +1117,14 @@ mod tests {
             rule().completed(&view(50), &mut raising, BATCH);
             assert_eq!(raising.soft_from, at(expected), "{raising:?}");
         }
+        for off in [with(|s| s.soft = false), with(|s| s.soft_rate = 0)] {
+            let mut raising = plain();
+            off.completed(&view(50), &mut raising, BATCH);
+            assert_eq!(raising.soft_from, at(0));
+        }
         let mut raising = plain();
-        with(|s| s.soft = false).completed(&view(50), &mut raising, BATCH);
-        assert_eq!(raising.soft_from, at(0));
+        with(|s| s.soft_rate = 1).completed(&view(50), &mut raising, BATCH);
+        assert_eq!(raising.soft_from, at(700_000), "a sector a second");
     }
 
     #[test]
