@@ -109,6 +109,19 @@ pub(crate) enum Effect {
     StreamEnded,
 }
 
+/// What becomes of a queue that is created.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Created {
+    /// It stays alone.
+    Alone,
+    /// It stays alone, and newcomers of its group are compared with it.
+    Last,
+    /// It may be merged later with the one that was created before.
+    Later,
+    /// It is merged with that one now.
+    Now,
+}
+
 /// Why a slot ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expire {

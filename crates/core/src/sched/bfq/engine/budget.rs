@@ -26,7 +26,6 @@
 
 use super::setting::Budgets;
 use crate::request::Requests;
-use crate::sched::bfq::rules::early;
 use crate::sched::bfq::view::{Expire, QueueId};
 use crate::sched::bfq::{Bfq, DEFAULT_BUDGET};
 use crate::units::{Duration, Instant, Sectors, Tag};
@@ -68,7 +67,7 @@ impl Bfq {
             self.bmax_now = sectors;
             return;
         }
-        let sectors = (self.rules.rate.peak() * 1000 * self.setting.timeout.as_ms()) >> 16;
+        let sectors = (self.peak_rate() * 1000 * self.setting.timeout.as_ms()) >> 16;
         let sectors = self.setting.budgets.largest(sectors);
         self.bmax_now = u32::try_from(sectors).unwrap_or(u32::MAX).clamp(1, CHARGE_MAX);
     }
@@ -151,8 +150,8 @@ impl Bfq {
     /// The slot of `q`, which lasted until `end`, is over: charges for time if that is due. Answers whether
     /// the queue was slow.
     pub(crate) fn settle(&mut self, now: Instant, q: QueueId, reason: Expire, end: Instant) -> bool {
-        if self.rules.early.setting.on {
-            return self.settle_as_in_2010(now, q, reason, end);
+        if let Some(slow) = self.settle_as_in_2010(now, q, reason, end) {
+            return slow;
         }
         let (slow, time) = self.judge_speed(q, end);
         let timed_out = reason == Expire::BudgetTimeout && self.has_third_left(q);
@@ -202,7 +201,7 @@ impl Bfq {
         } else if queue.raise.is_raised() {
             2 * smallest
         } else if self.setting.budgets == Budgets::Steps {
-            early::next_budget(old, reason, largest, smallest)
+            Self::next_budget_as_in_2010(old, reason, largest, smallest)
         } else {
             match reason {
                 Expire::TooIdle if queue.in_flight > 0 => old.saturating_mul(2).min(largest),

@@ -65,7 +65,7 @@ impl Bfq {
         assert!(!queue.waiting || serving, "I16: idling for a queue that is not in service");
         let unneeded = queue.process_refs == 0 && queue.in_flight == 0 && !queue.busy;
         assert!(!unneeded || q == QueueId::FALLBACK, "I19: a queue that is not needed");
-        self.rules.raise.check(&queue.raise);
+        self.check_raising(q);
     }
 
     fn walk_counts(&self, requests: &Requests) {
@@ -86,7 +86,7 @@ impl Bfq {
         };
         assert_eq!(count(requests.iter().filter(mine)), self.in_flight, "I2: requests at the device");
         let reads = |&(tag, _): &(Tag, _)| self.rqs[tag].kind == Kind::SyncRead;
-        self.rules.protect.check(requests.iter().filter(mine).filter(reads).map(|(tag, _)| tag));
+        self.check_rules(requests.iter().filter(mine).filter(reads).map(|(tag, _)| tag));
         let all = || requests.iter().filter(|(_, s)| matches!(s.state, State::Issued | State::Queued));
         for kind in [Kind::SyncRead, Kind::SyncWrite, Kind::Async] {
             let such = all().filter(|(_, s)| Kind::of(&s.rq) == kind);
@@ -200,8 +200,6 @@ impl Bfq {
     }
 
     fn walk_relations(&self) {
-        self.rules.bursts.check(|q| self.queues[q].in_use);
-        self.rules.wakers.check(|q| self.queues[q].in_use);
         assert!(self.queues[QueueId::FALLBACK].in_use, "no fallback");
     }
 }

@@ -14,14 +14,13 @@
 //= linux-6.12 block/bfq-iosched.c bfq_setup_cooperator, bfq_setup_merge, bfq_merge_bfqqs, bfq_split_bfqq
 //= docs/reference/bfq.md#32-early-queue-merge
 
-use super::queue::{LinkId, Saved};
+use super::queue::LinkId;
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
 use crate::sched::bfq::Bfq;
-use crate::sched::bfq::rules::merge::Created;
-use crate::sched::bfq::view::QueueId;
+use crate::sched::bfq::view::{Created, QueueId};
 use crate::trace::Reason;
-use crate::units::{Instant, Sector};
+use crate::units::Sector;
 
 /// Linking.
 impl Bfq {
@@ -104,11 +103,7 @@ impl Bfq {
     fn merge(&mut self, cx: &mut Cx<'_>, link: LinkId, q: QueueId, x: QueueId) {
         self.save(cx.now, q);
         self.save(cx.now, x);
-        let (left, joined) = self.queues[q].past.merged(self.queues[x].past);
-        self.queues[q].past = left;
-        self.queues[x].past = joined;
-        self.rules.wakers.merged(q, x);
-        self.raise_merged(cx, q, x);
+        self.rules_merged(cx, q, x);
         self.links[link].sync = Some(x);
         self.queues[x].shared = true;
         self.queues[x].owner = None;
@@ -126,20 +121,6 @@ impl Bfq {
         }
     }
 
-    /// Remembers what a queue was like while one task had it alone.
-    fn save(&mut self, now: Instant, q: QueueId) {
-        let queue = &self.queues[q];
-        let Some(link) = queue.owner else { return };
-        let burst = self.rules.bursts.past(q);
-        let raise = self.raise_remembered(now, q, queue.just_created && !burst.in_large);
-        self.links[link].saved = Some(Saved {
-            past: queue.past.remembered(),
-            burst,
-            raise,
-            inject: self.rules.inject.measured(q),
-        });
-    }
-
     /// The queue of a task for its next sync request, after the split that may be due.
     #[inline]
     pub(crate) fn split_if_wanted(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId) -> QueueId {
@@ -152,11 +133,7 @@ impl Bfq {
     }
 
     fn split(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId, q: QueueId) -> QueueId {
-        if self.rules.bursts.in_large(q)
-            && let Some(saved) = &mut self.links[link].saved
-        {
-            saved.burst.in_large = true;
-        }
+        self.rules_leave(q, link);
         cx.note(Reason::QueueSplit, self.processes[slot].task);
         let queue = &mut self.queues[q];
         if queue.process_refs == 1 && queue.merge_to.is_none() {
@@ -170,7 +147,7 @@ impl Bfq {
             return q;
         }
         self.drop_redirections(cx, q);
-        let waker = self.rules.wakers.waker(q);
+        let waker = self.waker(q);
         self.links[link].sync = None;
         self.leave_queue(cx, q);
         let own = self.new_sync_queue(cx, slot, link, true);
@@ -178,21 +155,8 @@ impl Bfq {
             return own;
         }
         self.queues[own].split_time = Some(self.tick(cx.now));
-        if let Some(saved) = &self.links[link].saved {
-            self.rules.bursts.split(own, saved.burst);
-        }
-        self.resume(cx, own, link);
-        self.rules.wakers.set(own, waker.filter(|&w| w != own));
+        self.rules_split(cx, own, link, waker);
         own
-    }
-
-    /// Gives a queue back what was remembered of its task's.
-    fn resume(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId) {
-        let Some(saved) = self.links[link].saved.take() else { return };
-        let queue = &mut self.queues[q];
-        queue.past.split(saved.past);
-        self.rules.inject.split(q, saved.inject);
-        self.raise_split(cx, q, &saved.raise);
     }
 
     /// At expiry: a shared queue that seeks is to be split.

@@ -8,7 +8,7 @@
 //! | [`positions`] | queues in the order of their next requests' positions |
 //! | [`slot`] | how a queue gets the disk, keeps it, and loses it |
 //! | [`budget`] | how much it may send, what that costs |
-//! | [`injection`] | which queue is served while the disk is kept for another one |
+//! | [`injection`] | which queues can be served while the disk is kept for another one |
 //! | [`group`] | groups, priorities, tags: what comes from outside |
 //! | [`setting`] | what all of this is set to |
 //! | [`check`] | what must hold between events |

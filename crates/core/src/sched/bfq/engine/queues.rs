@@ -80,7 +80,7 @@ impl Bfq {
         self.hierarchy.detach(q);
         let process = &self.processes[slot];
         let (prio, group) = (process.prio[usize::from(sync)], process.group);
-        let past = self.rules.history.created(now, sync, prio.class != Class::Idle);
+        let past = self.new_past(now, sync, prio.class);
         let mut queue = Queue::new(sync, prio, process.task, past, self.tick(now));
         queue.in_use = true;
         queue.process_refs = 1;
@@ -183,8 +183,7 @@ impl Bfq {
     fn free_queue(&mut self, q: QueueId) {
         debug_assert!(self.is_empty(q), "freed while it is used");
         let owned = self.queues[q].owner.is_some();
-        self.rules.bursts.freed(q, owned);
-        self.rules.wakers.freed(q);
+        self.rules_freed(q, owned);
         self.merge_queue_freed(q);
         //= deviates bfq-freed-weight
         if !self.setting.as_kernel {

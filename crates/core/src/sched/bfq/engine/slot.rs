@@ -137,7 +137,7 @@ impl Bfq {
 
     pub(crate) fn start_slot(&mut self, now: Instant, q: QueueId) {
         self.slot_start = now;
-        self.rules.early.selected();
+        self.rules_selected();
         let raised = self.hierarchy.weight(q) / self.hierarchy.base_weight(q).max(1);
         let times = if self.is_soft_raised(q) { 1 } else { u64::from(raised) };
         let deadline = if self.setting.clock_runs_at_once {
@@ -294,7 +294,7 @@ impl Bfq {
         let long_gone = queue.in_flight == 0 && since(now, queue.drained_at) > BURST_EXIT;
         let new = core::mem::replace(&mut queue.just_created, false);
         if !new && long_gone {
-            self.rules.bursts.leave(q);
+            self.rules_left_burst(q);
         }
         self.raise_on_wakeup(cx, q, wakeup, new);
         self.fit_budget(cx.requests, q);
@@ -351,7 +351,7 @@ impl Bfq {
         self.wr_busy += u32::from(queue.raise.is_raised());
         self.active_links.push_front(&mut self.active[usize::from(queue.actuator)], q);
         self.count(q);
-        self.rules.wakers.woke(q);
+        self.rules_woke(q);
         self.note_times(cx, q);
     }
 

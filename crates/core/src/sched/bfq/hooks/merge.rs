@@ -1,9 +1,10 @@
 //! Where the engine asks which queues are to be [one](crate::sched::bfq::rules::merge).
 
+use crate::elevator::Cx;
 use crate::sched::bfq::Bfq;
-use crate::sched::bfq::engine::queue::Queue;
-use crate::sched::bfq::rules::merge::{Candidate, Created, Kin, Merge, Newborn, Pays, Place, Watched};
-use crate::sched::bfq::view::QueueId;
+use crate::sched::bfq::engine::queue::{LinkId, Queue, Saved};
+use crate::sched::bfq::rules::merge::{Candidate, Kin, Merge, Newborn, Pays, Place, Watched};
+use crate::sched::bfq::view::{Created, QueueId};
 use crate::units::{Class, Instant, Sector};
 use core::ops::Range;
 
@@ -99,5 +100,69 @@ impl Bfq {
     //= deviates bfq-merge-idle
     pub(crate) const fn stops_idling_in_vain(&self) -> bool {
         !self.rules.merge.setting.as_kernel
+    }
+}
+
+/// Tasks that share a queue.
+impl Bfq {
+    /// The tasks of `q` go over to `x`.
+    pub(crate) fn rules_merged(&mut self, cx: &mut Cx<'_>, q: QueueId, x: QueueId) {
+        let (left, joined) = self.queues[q].past.merged(self.queues[x].past);
+        self.queues[q].past = left;
+        self.queues[x].past = joined;
+        self.rules.wakers.merged(q, x);
+        self.raise_merged(cx, q, x);
+    }
+
+    /// Remembers what a queue was like while one task had it alone.
+    pub(crate) fn save(&mut self, now: Instant, q: QueueId) {
+        let queue = &self.queues[q];
+        let Some(link) = queue.owner else { return };
+        let burst = self.rules.bursts.past(q);
+        let raise = self.raise_remembered(now, q, queue.just_created && !burst.in_large);
+        self.links[link].saved = Some(Saved {
+            past: queue.past.remembered(),
+            burst,
+            raise,
+            inject: self.rules.inject.measured(q),
+        });
+    }
+
+    /// The queue that wakes `q`.
+    pub(crate) fn waker(&self, q: QueueId) -> Option<QueueId> {
+        self.rules.wakers.waker(q)
+    }
+
+    /// The task of `link` is to leave `q`, which it shares: if that is in a large burst, so is its next one.
+    pub(crate) fn rules_leave(&mut self, q: QueueId, link: LinkId) {
+        if self.rules.bursts.in_large(q)
+            && let Some(saved) = &mut self.links[link].saved
+        {
+            saved.burst.in_large = true;
+        }
+    }
+
+    /// `own` is the queue of a task that was split off a queue with this waker.
+    pub(crate) fn rules_split(
+        &mut self,
+        cx: &mut Cx<'_>,
+        own: QueueId,
+        link: LinkId,
+        waker: Option<QueueId>,
+    ) {
+        if let Some(saved) = &self.links[link].saved {
+            self.rules.bursts.split(own, saved.burst);
+        }
+        self.resume(cx, own, link);
+        self.rules.wakers.set(own, waker.filter(|&w| w != own));
+    }
+
+    /// Gives a queue back what was remembered of its task's.
+    pub(crate) fn resume(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId) {
+        let Some(saved) = self.links[link].saved.take() else { return };
+        let queue = &mut self.queues[q];
+        queue.past.split(saved.past);
+        self.rules.inject.split(q, saved.inject);
+        self.raise_split(cx, q, &saved.raise);
     }
 }

@@ -3,14 +3,15 @@
 //! A hook gathers the facts that a rule looks at, calls the rule, and hands its [`Effect`] to [`Bfq::apply`].
 
 mod idle;
+mod inject;
 mod merge;
 mod raise;
 
 use super::Bfq;
 use super::rules::burst::Newcomer;
 use super::rules::depth::Served;
-use super::rules::early::{Charge, Spent};
-use super::rules::history::Arrival;
+use super::rules::early::{self, Charge, Spent};
+use super::rules::history::{Arrival, Past};
 use super::view::{Effect, Expire, Kind, QueueId, View};
 use crate::elevator::Cx;
 use crate::request::{Request, State};
@@ -70,6 +71,11 @@ impl Bfq {
 
 /// Events.
 impl Bfq {
+    /// What is known of a queue that is made now: nothing.
+    pub(crate) fn new_past(&self, now: Instant, sync: bool, class: Class) -> Past {
+        self.rules.history.created(now, sync, class != Class::Idle)
+    }
+
     /// `q` is new.
     pub(crate) fn rules_new_queue(&mut self, now: Instant, q: QueueId) {
         let view = self.seen(now);
@@ -196,15 +202,18 @@ impl Bfq {
         }
     }
 
-    /// The slot of `q`, which lasted until `end`, is charged by the rules of 2010. Answers whether the queue
-    /// was slow.
+    /// The slot of `q`, which lasted until `end`, is charged by the rules of 2010, if these hold. Answers whether
+    /// the queue was slow.
     pub(crate) fn settle_as_in_2010(
         &mut self,
         now: Instant,
         q: QueueId,
         reason: Expire,
         end: Instant,
-    ) -> bool {
+    ) -> Option<bool> {
+        if !self.rules.early.setting.on {
+            return None;
+        }
         let (budget, service) = (self.hierarchy.budget(q), self.hierarchy.service(q));
         let time = end.saturating_since(self.slot_start);
         let slot = Spent { sync: self.queues[q].sync, budget, service, time, reason };
@@ -212,7 +221,40 @@ impl Bfq {
         if more > 0 {
             self.served(now, q, more);
         }
-        slow
+        Some(slow)
+    }
+
+    /// The budget after one of `old` sectors, whose slot ended for `reason`, by the rules of 2010.
+    pub(crate) fn next_budget_as_in_2010(old: u32, reason: Expire, largest: u32, smallest: u32) -> u32 {
+        early::next_budget(old, reason, largest, smallest)
+    }
+
+    /// The device's peak rate, in 2^-16 sectors per microsecond.
+    pub(crate) const fn peak_rate(&self) -> u64 {
+        self.rules.rate.peak()
+    }
+
+    /// A queue gets the disk.
+    #[inline]
+    pub(crate) const fn rules_selected(&mut self) {
+        self.rules.early.selected();
+    }
+
+    /// `q` becomes busy.
+    #[inline]
+    pub(crate) fn rules_woke(&mut self, q: QueueId) {
+        self.rules.wakers.woke(q);
+    }
+
+    /// `q` becomes busy after having been idle for long.
+    pub(crate) fn rules_left_burst(&mut self, q: QueueId) {
+        self.rules.bursts.leave(q);
+    }
+
+    /// `q` is freed; `owned` says whether one task still had it to itself.
+    pub(crate) fn rules_freed(&mut self, q: QueueId, owned: bool) {
+        self.rules.bursts.freed(q, owned);
+        self.rules.wakers.freed(q);
     }
 
     /// Tunables changed: the rules of 2010 count from now on, or no more.
@@ -236,5 +278,20 @@ impl Bfq {
             let effect = self.rules.rate.expired(sectors, time);
             self.apply(cx, q, effect);
         }
+    }
+}
+
+/// What must hold between events.
+impl Bfq {
+    /// How `q` is raised.
+    pub(crate) fn check_raising(&self, q: QueueId) {
+        self.rules.raise.check(&self.queues[q].raise);
+    }
+
+    /// What rules keep; `reads` are the sync reads at the device.
+    pub(crate) fn check_rules(&self, reads: impl Iterator<Item = Tag>) {
+        self.rules.protect.check(reads);
+        self.rules.bursts.check(|q| self.queues[q].in_use);
+        self.rules.wakers.check(|q| self.queues[q].in_use);
     }
 }

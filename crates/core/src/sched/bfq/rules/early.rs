@@ -9,7 +9,7 @@
 //! test has the comparison the other way round; this is what its description says.)
 //!
 //! Other rules have their own form of 2010, which is theirs: seeks and think times in `history`, the rate of
-//! the device in `rate`, for which queues the disk idles in `idling`. With both kinds of raising off no queue
+//! the device in `rate`, for which queues the disk idles in `idle`. With both kinds of raising off no queue
 //! takes the disk away from another.
 //
 //= bfq-2010 __bfq_bfqq_recalc_budget, bfq_charge_full_budget, bfq_dispatch_requests

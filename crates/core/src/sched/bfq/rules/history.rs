@@ -388,6 +388,12 @@ mod tests {
             seeks.push(true);
         }
         assert_eq!((seeks.marks, seeks.bits), (32, u32::MAX));
+        let mut new = SeekHistory::NEW;
+        let marks = [(); 32].map(|()| {
+            new.push(false);
+            new.marks
+        });
+        assert_eq!((marks[30], marks[31]), (1, 0), "a new queue counts as one seek for 32 requests");
     }
 
     #[test]
@@ -404,7 +410,7 @@ mod tests {
         let (ms, start) = (Duration::from_ms, Instant::EPOCH);
         let mut activity = Activity::since(start);
         activity.arrived(start + ms(10), ms(10), true);
-        assert!(activity.io_bound, "who was just created is not judged");
+        assert!(activity.io_bound, "a queue that was just created is not judged");
         activity.arrived(start + ms(50), ms(0), false);
         assert!(activity.io_bound);
         activity.arrived(start + ms(54), ms(1), false);

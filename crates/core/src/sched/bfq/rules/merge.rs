@@ -36,7 +36,7 @@
 //= linux-6.12 block/bfq-iosched.c bfq_setup_cooperator, bfq_do_or_sched_stable_merge
 //= docs/reference/bfq.md#32-early-queue-merge, docs/reference/bfq.md#46-stable-merge
 
-use crate::sched::bfq::view::{QueueId, View, since};
+use crate::sched::bfq::view::{Created, QueueId, View, since};
 use crate::units::{Class, Duration, GroupId, Instant, IoPrio, Sector};
 use core::ops::Range;
 
@@ -104,19 +104,6 @@ pub(crate) struct Newborn {
     pub(crate) created: Instant,
     pub(crate) prio: IoPrio,
     pub(crate) actuator: u8,
-}
-
-/// What becomes of a queue that is created.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Created {
-    /// It stays alone.
-    Alone,
-    /// It stays alone, and newcomers of its group are compared with it.
-    Last,
-    /// It may be merged later with the one that was created before.
-    Later,
-    /// It is merged with that one now.
-    Now,
 }
 
 /// A queue that was created together with another one.

@@ -16,7 +16,7 @@
 //! | [`stream`] | which queue reads on and on | suspend its raising, or resume it |
 //! | [`waker`] | which queue waits for which | serve one in the other's turn |
 //!
-//! Hooks have the same names everywhere, and a rule has those that it needs: `created` and `freed` (a queue),
+//! Hooks for what happens have the same names everywhere, and a rule has those that it needs: `created` and `freed` (a queue),
 //! `arrived`, `dispatched` and `completed` (a request), `expired` (a slot), `merged` and `split` (tasks that
 //! share a queue).
 //!

@@ -228,6 +228,8 @@ mod tests {
         assert!(!resumes(&[5000, 903]));
         assert!(!resumes(&[5000, 5000]), "each run has its own first MiB: 5904 of 10000");
         assert!(resumes(&[4000, 4000]));
+        assert!(resumes(&[2000, 2000, 2000, 8000]), "5952 of 14000: all runs before count");
+        assert!(!resumes(&[5000, 5000, 100]), "5904 of 10100");
     }
 
     #[test]
