@@ -1,7 +1,7 @@
 //! Which queues can be served while the disk is kept for another one.
 //!
-//! The [hooks](crate::sched::bfq::hooks) ask for them in the order of the rules. An injected request is charged to
-//! its own queue, whose turn in virtual time it does not take: see [`super::slot`].
+//! The [hooks](crate::sched::bfq::hooks) ask for them in the order of the rules. An injected request is
+//! charged to its own queue, whose turn in virtual time it does not take: see [`super::slot`].
 //!
 //! **Several actuators.** A disk with two arms is half idle if the queue in service needs one of them. An arm
 //! with fewer than 4 requests, and fewer than the next arm, gets a request of a queue that needs it, before
@@ -33,8 +33,8 @@ impl Bfq {
         i64::from(self.charge(requests, next, q)) <= self.left(q)
     }
 
-    /// The busy queue that became active last whose next request is within its budget, and `suits`. That gets the
-    /// request, and whether the queue is raised.
+    /// The busy queue that became active last whose next request is within its budget, and `suits`. That gets
+    /// the request, and whether the queue is raised.
     pub(crate) fn find_busy(
         &self,
         requests: &Requests,

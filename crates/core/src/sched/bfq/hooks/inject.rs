@@ -3,8 +3,8 @@
 //! The first that there is:
 //!
 //! 1. the async queue of the same task, if the request is that task's: it may wait for its own writes;
-//! 2. the queue's [waker](crate::sched::bfq::rules::waker), and 3. the first that it wakes itself: idling would
-//!    keep away what it waits for;
+//! 2. the queue's [waker](crate::sched::bfq::rules::waker), and 3. the first that it wakes itself: idling
+//!    would keep away what it waits for;
 //! 4. any busy queue, most recently activated first, on the terms of
 //!    [injection](crate::sched::bfq::rules::inject). Not where idling gains throughput, and not for a raised
 //!    queue that will soon have a request again.

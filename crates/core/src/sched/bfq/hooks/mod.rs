@@ -202,8 +202,8 @@ impl Bfq {
         }
     }
 
-    /// The slot of `q`, which lasted until `end`, is charged by the rules of 2010, if these hold. Answers whether
-    /// the queue was slow.
+    /// The slot of `q`, which lasted until `end`, is charged by the rules of 2010, if these hold. Answers
+    /// whether the queue was slow.
     pub(crate) fn settle_as_in_2010(
         &mut self,
         now: Instant,

@@ -365,6 +365,7 @@ mod tests {
 
     #[test]
     fn the_eighth_makes_a_burst_large_and_takes_the_others_with_it() {
+        assert!(!Case::new().bursts.is_large());
         let mut case = burst(8);
         assert_eq!((case.bursts.counts(), case.bursts.is_large()), ((7, 7), false));
         assert_eq!(case.begin(9, 180), [2, 3, 4, 5, 6, 7, 8, 9]);

@@ -212,8 +212,10 @@ mod tests {
         assert!(!early.holds(false));
         early.dispatched(true, true);
         assert!(early.holds(false) && !early.holds(true));
+        early.dispatched(true, true);
         early.completed(false);
-        assert!(early.holds(false));
+        early.completed(true);
+        assert!(early.holds(false), "for both of them");
         early.completed(true);
         assert!(!early.holds(false));
     }

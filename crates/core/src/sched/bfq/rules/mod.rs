@@ -16,9 +16,9 @@
 //! | [`stream`] | which queue reads on and on | suspend its raising, or resume it |
 //! | [`waker`] | which queue waits for which | serve one in the other's turn |
 //!
-//! Hooks for what happens have the same names everywhere, and a rule has those that it needs: `created` and `freed` (a queue),
-//! `arrived`, `dispatched` and `completed` (a request), `expired` (a slot), `merged` and `split` (tasks that
-//! share a queue).
+//! Hooks for what happens have the same names everywhere, and a rule has those that it needs: `created` and
+//! `freed` (a queue), `arrived`, `dispatched` and `completed` (a request), `expired` (a slot), `merged` and
+//! `split` (tasks that share a queue).
 //!
 //! A rule's file imports [`view`](super::view) and shared parts, and no other rule: it can be read, tested
 //! and changed alone, which a test holds. A fact that one rule has and another needs goes through the engine,
