@@ -150,3 +150,55 @@ impl Pools {
         thread
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 128 of each kind: congested with more than 112, and until fewer than 103 are taken.
+    #[test]
+    fn a_pool_is_congested_from_seven_eighths_on() {
+        let mut pools = Pools::of_kinds(128);
+        let pool = pools.of(true, 0);
+        let mut seen = Vec::new();
+        for _ in 0..128 {
+            pools.take(pool);
+            seen.push(pools.is_congested(true));
+        }
+        assert_eq!(seen.iter().position(|congested| *congested), Some(112), "the 113th");
+        assert!(seen[112..].iter().all(|congested| *congested));
+        assert!(!pools.is_congested(false), "each kind has its own");
+        for left in (0..128).rev() {
+            pools.give_back(pool);
+            assert_eq!(pools.is_congested(true), left >= 103, "{left} left");
+        }
+        let mut queues = Pools::of_queues(128, 1);
+        (0..128).for_each(|_| queues.take(0));
+        assert!(!queues.is_congested(true), "hardware queues have no such rule");
+    }
+
+    /// A thread that had to wait may take half as many again, 32 of them, for 20 ms.
+    #[test]
+    fn a_batch_overdraws_a_pool_by_half() {
+        let now = Instant::EPOCH;
+        let granted = Batch::NONE.granted(now);
+        let fills = |mut pools: Pools, now: Instant, batch: Batch| {
+            (0..1000)
+                .take_while(|_| {
+                    !pools.is_full(0, now, batch) && {
+                        pools.take(0);
+                        true
+                    }
+                })
+                .count()
+        };
+        assert_eq!(fills(Pools::of_kinds(128), now, Batch::NONE), 128);
+        assert_eq!(fills(Pools::of_kinds(128), now, granted), 192);
+        assert_eq!(fills(Pools::of_kinds(7), now, granted), 10, "rounded down");
+        assert_eq!(fills(Pools::of_queues(128, 1), now, granted), 128, "hardware queues have no such rule");
+        let end = now + Duration::from_ms(20);
+        assert_eq!(fills(Pools::of_kinds(128), end, granted), 192);
+        assert_eq!(fills(Pools::of_kinds(128), end + Duration::from_ns(1), granted), 128);
+        assert_eq!((granted.left, fills(Pools::of_kinds(128), now, Batch { left: 0, ..granted })), (32, 128));
+    }
+}
