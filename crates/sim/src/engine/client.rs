@@ -823,4 +823,41 @@ mod tests {
         let places = |calls: Vec<Call>| calls.iter().map(|c| (c.action, c.offset)).collect::<Vec<_>>();
         assert_eq!(places(calls("cmdprio_percentage=20")), places(calls("")));
     }
+    /// How many calls begin between pauses, with `lanes` calls in flight that end in the order in which they
+    /// began, once none can begin.
+    fn calls_between_pauses(lanes: u32, blocks: u32) -> Vec<u32> {
+        let text = format!(
+            "[j]\nrw=randread\nsize=256m\nioengine=libaio\niodepth={lanes}\ndirect=1\nthinktime=1ms\nthinktime_blocks={blocks}\n"
+        );
+        let jobs = crate::job::parse(&text, "j").unwrap();
+        let region = Region { base: 0, span: 1 << 28, size: 1 << 28, file: 1 << 28, room: 1 << 28 };
+        let mut client = Client::new(&jobs.clients().next().unwrap(), vec![0], region, 32, 1);
+        let (mut now, mut in_flight, mut made, mut all) = (Instant::EPOCH, 0, 0, Vec::new());
+        while all.len() < 5 {
+            let next = if in_flight < lanes { client.next(now) } else { Next::Park };
+            match next {
+                Next::Call(_) => (in_flight, made) = (in_flight + 1, made + 1),
+                Next::Pause(until) => {
+                    assert_eq!((in_flight, until), (0, now + Duration::from_ms(1)));
+                    now = until;
+                    all.push(std::mem::take(&mut made));
+                }
+                _ => {
+                    client.call_ended(Action::Read, 4096, Duration::ZERO, now);
+                    in_flight -= 1;
+                }
+            }
+        }
+        all
+    }
+
+    /// What fio's logs show: with several calls in flight it counts those that it has seen to end, and it
+    /// looks when it has as many in flight as it may.
+    //= fio-3.33 HOWTO "thinktime_blocks"
+    #[test]
+    fn pauses_come_after_thinktime_blocks() {
+        assert_eq!(calls_between_pauses(1, 1), [1; 5]);
+        assert_eq!(calls_between_pauses(1, 3), [3; 5]);
+        assert_eq!(calls_between_pauses(4, 3), [6, 1, 5, 1, 5]);
+    }
 }
