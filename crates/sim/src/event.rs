@@ -5,9 +5,9 @@
 //! order is physics, not taste: the interrupt runs the request queue before the process that it wakes can
 //! submit again, and that is what makes idling necessary at all.
 //!
-//! A run has a few dozen events in the queue at most times: those of processors and drives, each of which soon
-//! makes the next. The nearest are a sorted list, in which a new event is a few comparisons away from its
-//! place; all behind them, such as the times that thousands of clients sleep until, are a heap:
+//! A run has a few dozen events in the queue at most times: those of processors and drives, each of which
+//! soon makes the next. The nearest are a sorted list, in which a new event is a few comparisons away from
+//! its place. All behind them, such as the times that thousands of clients sleep until, are a heap:
 //!
 //! ```text
 //!   heap: 90 81 700 95 …   │   near: 64 55 31 30 12 ─► next

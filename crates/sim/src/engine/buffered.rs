@@ -85,7 +85,7 @@ impl Machine<'_> {
                     self.on_marker(lane, page);
                 }
                 Some(flags) if flags & UPTODATE == 0 => {
-                    self.cache_stats.waits += 1;
+                    self.cache.stats.waits += 1;
                     self.wait_for_page(call.file, page, lane);
                     return Step::Blocked;
                 }
@@ -98,7 +98,7 @@ impl Machine<'_> {
         let l = &self.lanes[lane as usize];
         let (call, wanted) = (l.call, l.page_end - page);
         let window = self.clients[l.client as usize].ahead[call.slot as usize].on_miss(page, wanted);
-        self.cache_stats.misses += 1;
+        self.cache.stats.misses += 1;
         self.plan_reads(lane, window);
         debug_assert!(self.cache.flags(call.file, page).is_some(), "a window holds the page that was missed");
     }
@@ -159,13 +159,13 @@ impl Machine<'_> {
             if let Some(journal) = &self.journal {
                 journal.borrow_mut().makes(lane, page >= asked_end);
             }
-            if self.queue.submit(self.now, disk, &rq, owner, batch).is_err() {
+            if self.queue.submit(self.clock.now, disk, &rq, owner, batch).is_err() {
                 self.queue.wait(lane, true, self.lanes[lane as usize].batch.queue);
                 break;
             }
             self.owe_request(lane);
             (page..page + count).for_each(|p| self.cache.handed_in(file, p));
-            self.cache_stats.pages_read += u64::from(count);
+            self.cache.stats.pages_read += u64::from(count);
             page += count;
         }
         self.lanes[lane as usize].fill = (page, end);
@@ -195,11 +195,11 @@ impl Machine<'_> {
             let rq = Request { prio, group, ..Request::read(task, start, len) };
             let batch = &mut self.lanes[lane as usize].batch;
             let owner = Owner::Read { file, first: page, count };
-            if self.queue.submit(self.now, disk, &rq, owner, batch).is_err() {
+            if self.queue.submit(self.clock.now, disk, &rq, owner, batch).is_err() {
                 return;
             }
             self.cache.add(file, page, READING);
-            self.cache_stats.pages_read += 1;
+            self.cache.stats.pages_read += 1;
         }
     }
 
@@ -283,38 +283,38 @@ impl Machine<'_> {
 
     /// Makes a page dirty, and the flusher look after it.
     pub(super) fn set_dirty(&mut self, file: u32, page: u32, dirtier: Option<GroupId>) {
-        self.cache.set_dirty(self.now, file, page, dirtier);
+        self.cache.set_dirty(self.clock.now, file, page, dirtier);
         self.arm_flusher();
     }
 
     /// Looks at the limits on dirty pages, if enough have been dirtied since the last time.
     pub(super) fn balance(&mut self, lane: u32) -> Step {
         let index = self.lanes[lane as usize].client as usize;
-        if !self.limit_exceeded && self.cache.dirty + self.cache.writeback > self.dirty_hard {
-            self.limit_exceeded = true;
+        if !self.cache.limit_exceeded && self.cache.dirty + self.cache.writeback > self.cache.dirty_hard {
+            self.cache.limit_exceeded = true;
         }
-        let every = if self.limit_exceeded { LOOK_EVERY_WHEN_EXCEEDED } else { LOOK_EVERY };
+        let every = if self.cache.limit_exceeded { LOOK_EVERY_WHEN_EXCEEDED } else { LOOK_EVERY };
         if self.clients[index].dirtied < every {
             return self.after_balance(lane);
         }
         // Pages on their way to the disk count as well: they occupy memory until they are written.
-        if self.cache.dirty + self.cache.writeback <= self.dirty_hard {
-            self.limit_exceeded = false;
+        if self.cache.dirty + self.cache.writeback <= self.cache.dirty_hard {
+            self.cache.limit_exceeded = false;
             self.clients[index].dirtied = 0;
-            if self.cache.dirty > self.dirty_background {
+            if self.cache.dirty > self.cache.dirty_background {
                 self.wake_flusher();
             }
             return self.after_balance(lane);
         }
         self.wake_flusher();
         if self.lanes[lane as usize].duty == 0 {
-            self.cache_stats.throttled += 1;
+            self.cache.stats.throttled += 1;
         }
         match self.host.throttle {
             Throttle::Sleep => {
                 self.lanes[lane as usize].duty = 1;
                 self.why(|why| why.waits(lane, Wait::Throttle));
-                self.sleep(lane, self.now + PAUSE);
+                self.sleep(lane, self.clock.now + PAUSE);
                 Step::Blocked
             }
             Throttle::WriteBack => self.do_duty(lane),
@@ -330,7 +330,7 @@ impl Machine<'_> {
                 self.clients[index].dirtied = 0;
                 return self.after_balance(lane);
             }
-            let Some(mut pass) = l.pass.take().or_else(|| self.next_pass(self.now)) else {
+            let Some(mut pass) = l.pass.take().or_else(|| self.next_pass(self.clock.now)) else {
                 // Everything is on its way already.
                 return self.wait_for_congestion(lane);
             };
@@ -340,8 +340,8 @@ impl Machine<'_> {
             let writer = Writer { thread: lane, task, group, prio, sync: false, nonblocking: false };
             let before = pass.written;
             let end = self.write_pass(&mut pass, writer);
-            self.queue.end_batch(self.now);
-            self.run_queue();
+            self.queue.end_batch(self.clock.now);
+            self.queue.run_touched(&mut self.clock);
             let l = &mut self.lanes[lane as usize];
             l.duty += pass.written - before;
             match end {
@@ -352,7 +352,7 @@ impl Machine<'_> {
                     return Step::Blocked;
                 }
                 _ if pass.written == 0 => return self.wait_for_congestion(lane),
-                _ if self.cache.dirty + self.cache.writeback <= self.dirty_hard => {
+                _ if self.cache.dirty + self.cache.writeback <= self.cache.dirty_hard => {
                     return Step::Go(Phase::Balance);
                 }
                 _ => {}
@@ -363,7 +363,7 @@ impl Machine<'_> {
     fn wait_for_congestion(&mut self, lane: u32) -> Step {
         self.wait_for_io();
         self.queue.wait_for_congestion(lane);
-        self.sleep(lane, self.now + CONGESTION_WAIT);
+        self.sleep(lane, self.clock.now + CONGESTION_WAIT);
         Step::Blocked
     }
 

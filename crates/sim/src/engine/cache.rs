@@ -19,6 +19,7 @@
 //
 //= docs/reference/hosts.md#page-cache-and-readahead, docs/reference/hosts.md#dirty-pages-and-flusher
 
+use crate::metrics::CacheStats;
 use fairhead_core::{GroupId, Instant};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -93,16 +94,25 @@ pub(super) struct Cache {
     /// Pages being written.
     pub(super) writeback: u32,
     seq: u64,
-    /// Pages dropped for others.
-    pub(super) evicted: u64,
+    /// Above the first the flusher works, above the second no process may dirty more; in pages.
+    pub(super) dirty_background: u32,
+    pub(super) dirty_hard: u32,
+    /// There were more than the second, and have not been fewer since.
+    pub(super) limit_exceeded: bool,
+    pub(super) stats: CacheStats,
 }
 
 impl Cache {
-    pub(super) fn new(bytes: u64, files: usize) -> Self {
+    /// A cache of `bytes` bytes for `files` files. Of its pages these percentages may be dirty: before the
+    /// flusher works, and at most.
+    pub(super) fn new(bytes: u64, files: usize, (background, hard): (u8, u8)) -> Self {
+        let capacity = u32::try_from(bytes / PAGE_BYTES).unwrap_or(NONE - 1).max(1);
+        let share = |percent: u8| u64::from(capacity) * u64::from(percent) / 100;
+        let pages = |percent: u8| u32::try_from(share(percent)).unwrap_or(u32::MAX);
         Self {
             frames: Vec::new(),
             free: Vec::new(),
-            capacity: u32::try_from(bytes / PAGE_BYTES).unwrap_or(NONE - 1).max(1),
+            capacity,
             used: 0,
             oldest: NONE,
             newest: NONE,
@@ -111,7 +121,10 @@ impl Cache {
             dirty: 0,
             writeback: 0,
             seq: 0,
-            evicted: 0,
+            dirty_background: pages(background),
+            dirty_hard: pages(hard),
+            limit_exceeded: false,
+            stats: CacheStats::default(),
         }
     }
 
@@ -142,7 +155,7 @@ impl Cache {
         // If no page is clean, memory is exceeded by this one: dirty pages are bounded by the limits on
         // writers, pages being read by the windows.
         if self.used >= self.capacity && self.oldest != NONE {
-            self.evicted += 1;
+            self.stats.evicted += 1;
             self.drop_frame(self.oldest);
         }
         let frame = Frame { file, page, older: NONE, newer: NONE, flags, dirtier: None };
@@ -408,7 +421,7 @@ mod tests {
     const T: Instant = Instant::EPOCH;
 
     fn holding(pages: u64) -> Cache {
-        Cache::new(pages * PAGE_BYTES, 2)
+        Cache::new(pages * PAGE_BYTES, 2, (10, 20))
     }
 
     #[test]
@@ -421,7 +434,7 @@ mod tests {
         cache.set_dirty(T, 0, 1, None);
         cache.add(0, 5, UPTODATE);
         assert_eq!(cache.flags(0, 2), None, "page 1 was older, but is dirty");
-        assert_eq!((cache.dirty, cache.evicted), (2, 2));
+        assert_eq!((cache.dirty, cache.stats.evicted), (2, 2));
     }
 
     #[test]

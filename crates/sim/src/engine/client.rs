@@ -823,6 +823,7 @@ mod tests {
         let places = |calls: Vec<Call>| calls.iter().map(|c| (c.action, c.offset)).collect::<Vec<_>>();
         assert_eq!(places(calls("cmdprio_percentage=20")), places(calls("")));
     }
+
     /// How many calls begin between pauses, with `lanes` calls in flight that end in the order in which they
     /// began, once none can begin.
     fn calls_between_pauses(lanes: u32, blocks: u32) -> Vec<u32> {

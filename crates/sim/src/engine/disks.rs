@@ -83,6 +83,15 @@ pub(super) struct Done {
     pub(super) stats: DiskStats,
 }
 
+/// Which runs of a queue are coming: events that [`super::runs`] has armed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Coming {
+    pub(super) unplug: bool,
+    pub(super) run: bool,
+    pub(super) worker: bool,
+    pub(super) delayed: bool,
+}
+
 /// All disks.
 #[derive(Debug)]
 pub(super) struct Disks<'a> {
@@ -98,6 +107,8 @@ pub(super) struct Disks<'a> {
     /// have handed in. One bit each.
     touched: u64,
     plugged: u64,
+    /// Which runs are coming, by queue.
+    pub(super) coming: Vec<Coming>,
     /// The queue that had no request for the last submission that failed.
     full: usize,
     /// Requests that several members have: who handed one in, and how many members are not done. Free entries
@@ -171,6 +182,7 @@ impl<'a> Disks<'a> {
             timers: Earliest::new(members.len()),
             stale: 0,
             has_locks: members.iter().any(DiskQueue::has_lock),
+            coming: vec![Coming::default(); members.len()],
             touched: 0,
             plugged: 0,
             full: 0,
@@ -469,7 +481,9 @@ impl<'a> Disks<'a> {
 
     #[inline(never)]
     fn refresh(&mut self) {
-        for m in bits(std::mem::take(&mut self.stale)) {
+        while self.stale != 0 {
+            let m = self.stale.trailing_zeros() as usize;
+            self.stale &= self.stale - 1;
             self.timers.set(m, self.members[m].timer_due());
         }
     }

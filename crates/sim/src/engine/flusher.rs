@@ -91,6 +91,20 @@ pub(super) enum PassEnd {
     Busy(u32),
 }
 
+/// The threads that write dirty pages.
+#[derive(Debug)]
+pub(super) struct Flushers {
+    pub(super) threads: Vec<Thread>,
+    /// A look at the dirty pages is scheduled.
+    is_armed: bool,
+}
+
+impl Flushers {
+    pub(super) const fn new(threads: Vec<Thread>) -> Self {
+        Self { threads, is_armed: false }
+    }
+}
+
 impl Machine<'_> {
     /// The threads that an era has; their tasks come after the clients'.
     pub(super) fn flusher_threads(kind: Kind, first_task: u32) -> Vec<Thread> {
@@ -110,49 +124,49 @@ impl Machine<'_> {
 
     /// Has the flusher look around at the next full 5 s.
     pub(super) fn arm_flusher(&mut self) {
-        if self.flusher_armed {
+        if self.flushers.is_armed {
             return;
         }
-        self.flusher_armed = true;
+        self.flushers.is_armed = true;
         let interval = self.host.flush_interval;
-        let since_start = self.now.since(Instant::EPOCH);
+        let since_start = self.clock.now.since(Instant::EPOCH);
         let next = Instant::EPOCH + interval * (since_start.as_ns() / interval.as_ns().max(1) + 1);
-        self.events.push(next, Due::Flusher);
+        self.clock.schedule(next, Due::Flusher);
     }
 
     /// The periodic look.
     pub(super) fn flusher_due(&mut self) {
-        self.flusher_armed = false;
+        self.flushers.is_armed = false;
         if self.cache.dirty > 0 {
             self.arm_flusher();
         }
-        let last = self.flushers.len() - 1;
-        if self.cache.dirty > self.dirty_background {
-            self.flushers[0].background = true;
+        let last = self.flushers.threads.len() - 1;
+        if self.cache.dirty > self.cache.dirty_background {
+            self.flushers.threads[0].background = true;
         }
-        self.flushers[last].periodic = true;
-        for i in 0..self.flushers.len() {
+        self.flushers.threads[last].periodic = true;
+        for i in 0..self.flushers.threads.len() {
             self.run_flusher(i);
         }
     }
 
     /// Too much is dirty: the background thread starts, unless it runs already.
     pub(super) fn wake_flusher(&mut self) {
-        if !self.flushers[0].background {
-            self.flushers[0].background = true;
+        if !self.flushers.threads[0].background {
+            self.flushers.threads[0].background = true;
             self.run_flusher(0);
         }
     }
 
     /// A flusher thread got what it waited for.
     pub(super) fn resume_flusher(&mut self, i: usize) {
-        self.flushers[i].waits_for_request = false;
-        self.flushers[i].sleep_until = None;
+        self.flushers.threads[i].waits_for_request = false;
+        self.flushers.threads[i].sleep_until = None;
         self.run_flusher(i);
     }
 
     fn run_flusher(&mut self, i: usize) {
-        let f = &self.flushers[i];
+        let f = &self.flushers.threads[i];
         if f.waits_for_request || f.sleep_until.is_some() {
             return;
         }
@@ -167,60 +181,60 @@ impl Machine<'_> {
             // disk each.
             nonblocking: self.host.flusher == Kind::Pdflush,
         };
-        while let Some(mut pass) = self.flushers[i].pass.take().or_else(|| self.choose_pass(i)) {
+        while let Some(mut pass) = self.flushers.threads[i].pass.take().or_else(|| self.choose_pass(i)) {
             let end = self.write_pass(&mut pass, writer);
-            let f = &mut self.flushers[i];
+            let f = &mut self.flushers.threads[i];
             // Passes that find only pages on their way already must end somewhere: after one for each dirty
             // file.
             f.fruitless = if pass.written > 0 { 0 } else { f.fruitless + 1 };
             match end {
                 PassEnd::Congested => {
                     f.pass = Some(pass);
-                    let until = self.now + CONGESTION_WAIT;
+                    let until = self.clock.now + CONGESTION_WAIT;
                     f.sleep_until = Some(until);
-                    self.events.push(until, Due::Wake(thread));
+                    self.clock.schedule(until, Due::Wake(thread));
                     self.queue.wait_for_congestion(thread);
-                    self.queue.unplug(self.now);
+                    self.queue.unplug(self.clock.now);
                     break;
                 }
                 PassEnd::Full => {
                     f.pass = Some(pass);
                     f.waits_for_request = true;
                     self.queue.wait(thread, false, 0);
-                    self.queue.unplug(self.now);
+                    self.queue.unplug(self.clock.now);
                     break;
                 }
                 PassEnd::Done | PassEnd::Busy(_) => {}
             }
         }
-        self.queue.end_batch(self.now);
-        self.run_queue();
+        self.queue.end_batch(self.clock.now);
+        self.queue.run_touched(&mut self.clock);
     }
 
     /// The next pass of a flusher thread, if it has a reason for one.
     fn choose_pass(&mut self, i: usize) -> Option<Pass> {
-        let f = &mut self.flushers[i];
-        f.background &= self.cache.dirty > self.dirty_background;
+        let f = &mut self.flushers.threads[i];
+        f.background &= self.cache.dirty > self.cache.dirty_background;
         // All of it is on its way: the next reason will come.
         if f.fruitless > self.cache.dirty_files() {
             (f.background, f.periodic, f.fruitless) = (false, false, 0);
         }
         if f.background
-            && let Some(pass) = self.next_pass(self.now)
+            && let Some(pass) = self.next_pass(self.clock.now)
         {
             return Some(pass);
         }
-        self.flushers[i].background = false;
+        self.flushers.threads[i].background = false;
         let expire = self.host.dirty_expire;
         // In the first `dirty_expire` of a run no page can be old, and the time before would be negative.
-        let is_old = self.now.since(Instant::EPOCH) >= expire;
-        if self.flushers[i].periodic
+        let is_old = self.clock.now.since(Instant::EPOCH) >= expire;
+        if self.flushers.threads[i].periodic
             && is_old
-            && let Some(pass) = self.next_pass(self.now - expire)
+            && let Some(pass) = self.next_pass(self.clock.now - expire)
         {
             return Some(pass);
         }
-        self.flushers[i].periodic = false;
+        self.flushers.threads[i].periodic = false;
         None
     }
 
@@ -264,7 +278,7 @@ impl Machine<'_> {
             let owner = Owner::Write { file: pass.file, first, count };
             self.journal(|journal| journal.makes(writer.thread, false));
             let disk = self.files.disk_of(pass.file);
-            let answer = self.queue.submit(self.now, disk, &rq, owner, &mut batch);
+            let answer = self.queue.submit(self.clock.now, disk, &rq, owner, &mut batch);
             *self.batch_of(writer.thread) = batch;
             if answer.is_err() {
                 return PassEnd::Full;
@@ -285,7 +299,7 @@ impl Machine<'_> {
         let lanes = self.lanes.len();
         match self.lanes.get_mut(thread as usize) {
             Some(lane) => &mut lane.batch,
-            None => &mut self.flushers[thread as usize - lanes].batch,
+            None => &mut self.flushers.threads[thread as usize - lanes].batch,
         }
     }
 }

@@ -295,7 +295,7 @@ impl Machine<'_> {
 
     /// Makes a change in the elevator, and remembers it.
     fn tell(&mut self, change: Control) -> std::result::Result<(), Refusal> {
-        self.queue.control(self.now, change)?;
+        self.queue.control(self.clock.now, change)?;
         self.groups.accept(&change);
         Ok(())
     }
@@ -317,13 +317,13 @@ impl Machine<'_> {
             ChangeTo::Remove(_) => self.remove_group(group),
         };
         if let Err(refusal) = done {
-            let at = self.now.since(Instant::EPOCH);
+            let at = self.clock.now.since(Instant::EPOCH);
             let why = self.groups.say(refusal);
             self.groups.notes.push(format!("at {at}: '{}' was not done: {why}", change.text));
         }
         // The change was one of the group's users: after the last one the group is removed.
         self.leave_group(group);
-        self.run_queue();
+        self.queue.run_touched(&mut self.clock);
     }
 
     /// Its clients go on in the group around it, as libcgroup's `cgdelete` has it.
@@ -375,7 +375,7 @@ impl Machine<'_> {
         let Some(period) = self.watch.period else { return Vec::new() };
         self.take_sample();
         let mut rows = std::mem::take(&mut self.watch.rows);
-        let is_whole = self.now.since(Instant::EPOCH).as_ns().is_multiple_of(period.as_ns());
+        let is_whole = self.clock.now.since(Instant::EPOCH).as_ns().is_multiple_of(period.as_ns());
         if is_whole
             && rows.len() > 1
             && let (Some(end), Some(last)) = (rows.pop(), rows.last_mut())

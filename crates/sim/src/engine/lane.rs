@@ -19,11 +19,10 @@ pub(super) use super::phase::Phase;
 use super::phase::{After, Step};
 use super::processors::Work;
 use super::queue::Batch;
-use super::steer::Share;
 use super::{Machine, Owner};
 use crate::event::Due;
 use crate::ext2;
-use crate::job::{ExitWhat, Job, SyncMode};
+use crate::job::SyncMode;
 use crate::layout::Layout;
 use crate::why::{CallKind, Doing, Wait};
 use fairhead_core::{Duration, Instant, Op, Request, Sectors, TaskId};
@@ -116,28 +115,6 @@ impl Lane {
     }
 }
 
-/// The processors, and how long they have worked.
-#[derive(Debug)]
-pub(super) struct Cpus {
-    all: u32,
-    pub(super) idle: u32,
-    busy: Duration,
-    counted_to: Instant,
-}
-
-impl Cpus {
-    pub(super) const fn new(all: u32) -> Self {
-        Self { all, idle: all, busy: Duration::ZERO, counted_to: Instant::EPOCH }
-    }
-
-    /// Counts the work up to now. Returns all of it.
-    pub(super) fn count(&mut self, now: Instant) -> Duration {
-        self.busy += now.since(self.counted_to) * u64::from(self.all - self.idle);
-        self.counted_to = now;
-        self.busy
-    }
-}
-
 impl Machine<'_> {
     // ---- between calls ------------------------------------------------------------------------------------
 
@@ -150,7 +127,7 @@ impl Machine<'_> {
         }
         let client = &mut self.clients[index];
         let is_in_flow = client.share.is_some();
-        match client.next(self.now) {
+        match client.next(self.clock.now) {
             Next::Call(call) => {
                 self.prepare_call(lane, &call);
                 if is_in_flow {
@@ -189,7 +166,7 @@ impl Machine<'_> {
         self.new_process(client);
         if let Some(startups) = &self.clients[client as usize].startups {
             let due = Due::TimeOut(client, startups.iteration());
-            self.events.push(self.now + startups.timeout(), due);
+            self.clock.after(startups.timeout(), due);
         }
         self.next_step(lane);
     }
@@ -202,7 +179,7 @@ impl Machine<'_> {
         }
         let before = std::mem::replace(&mut client.task, TaskId(self.next_task));
         self.next_task += 1;
-        self.queue.exit_task(self.now, before);
+        self.queue.exit_task(self.clock.now, before);
         self.why(|why| why.is_followed(before));
         self.journal(|journal| journal.is_followed(before));
     }
@@ -211,12 +188,12 @@ impl Machine<'_> {
     pub(super) fn time_out(&mut self, client: u32, iteration: u32) {
         let is_over = self.replay_times_out(client, iteration);
         let c = &mut self.clients[client as usize];
-        if !is_over && !c.startups.as_mut().is_some_and(|s| s.time_out(self.now, iteration)) {
+        if !is_over && !c.startups.as_mut().is_some_and(|s| s.time_out(self.clock.now, iteration)) {
             return;
         }
         // Its last read may never end while others run.
         c.stopped = true;
-        if self.exit_all {
+        if self.waves.exit_all {
             self.stop_group(client as usize);
         }
     }
@@ -229,50 +206,11 @@ impl Machine<'_> {
 
     pub(super) fn sleep(&mut self, lane: u32, until: Instant) {
         self.lanes[lane as usize].sleep_until = Some(until);
-        self.events.push(until, Due::Wake(lane));
-    }
-
-    pub(super) fn end_lane(&mut self, lane: u32) {
-        self.lanes[lane as usize].phase = Phase::Ended;
-        self.why(|why| why.does(lane, Doing::Ended));
-        let index = self.lanes[lane as usize].client as usize;
-        let client = &mut self.clients[index];
-        client.lanes -= 1;
-        if client.lanes > 0 {
-            return;
-        }
-        client.stats.elapsed = self.now.saturating_since(client.counts_from());
-        client.share.iter_mut().for_each(Share::leave);
-        let (group, job, task) = (client.group, client.stats.job, client.task);
-        self.jobs_left[job] -= 1;
-        if self.jobs_left[job] == 0 {
-            self.end_together();
-        }
-        // After the figures: what the scheduler does about the exit is not the client's time any more.
-        self.queue.exit_task(self.now, task);
-        self.leave_group(group);
-        self.wake_flow(index);
-        self.start_waiting();
-        self.wave_clients -= 1;
-        if self.wave_clients == 0 {
-            if self.exit_all && self.clients[index].job.exit_what == ExitWhat::All {
-                self.waves_left = false;
-            }
-            if self.waves_left {
-                self.wave += 1;
-                self.start_wave();
-            } else {
-                self.ended = true;
-            }
-        // A client that was stopped by another's end must not stop others in turn.
-        } else if self.exit_all && !self.clients[index].stopped {
-            self.stop_group(index);
-        }
-        self.run_all_if_wanted();
+        self.clock.schedule(until, Due::Wake(lane));
     }
 
     /// Clients of a flow that were ahead ask again, as another has made a call or has ended.
-    fn wake_flow(&mut self, of: usize) {
+    pub(super) fn wake_flow(&mut self, of: usize) {
         let Some(share) = &self.clients[of].share else { return };
         let id = share.flow().id;
         for i in 0..self.clients.len() {
@@ -286,44 +224,13 @@ impl Machine<'_> {
     }
 
     /// All lanes of a client that make no call ask what to do, now.
-    fn wake_paused(&mut self, client: usize) {
+    pub(super) fn wake_paused(&mut self, client: usize) {
         let Client { first_lane, all_lanes, .. } = self.clients[client];
         for lane in first_lane..first_lane + all_lanes {
             if self.lanes[lane as usize].phase == Phase::Pause {
-                self.sleep(lane, self.now);
+                self.sleep(lane, self.clock.now);
             }
         }
-    }
-
-    /// Ends all clients that `exit_what` means, those of a client's reporting group if it says nothing: at
-    /// once those that sleep, after their call those that do not.
-    //= fio-3.33 HOWTO "exitall", "exit_what"; which jobs end was seen
-    pub(super) fn stop_group(&mut self, of: usize) {
-        let Job { group, exit_what, .. } = self.clients[of].job;
-        self.waves_left &= exit_what != ExitWhat::All;
-        for i in 0..self.clients.len() {
-            if self.clients[i].job.group == group || exit_what != ExitWhat::Group {
-                self.stop_client(i);
-            }
-        }
-    }
-
-    /// Ends a client: at once if it sleeps, after its call if not. One of another wave, or that has ended,
-    /// stays as it is.
-    pub(super) fn stop_client(&mut self, i: usize) {
-        let client = &mut self.clients[i];
-        if client.job.wave != self.wave || client.lanes == 0 {
-            return;
-        }
-        client.stopped = true;
-        if client.waits {
-            self.clients_waiting -= 1;
-            client.start(self.now);
-        }
-        client.started = client.started.min(self.now);
-        let counts_from = client.counts_from();
-        self.why(|why| why.counts_from(i, counts_from));
-        self.wake_paused(i);
     }
 
     // ---- processors --------------------------------------------------------------------------------------
@@ -411,7 +318,7 @@ impl Machine<'_> {
         if self.processors.is_some() {
             return self.work_done(self.lanes[lane as usize].client as usize);
         }
-        self.release_cpu();
+        self.cpus.release(&mut self.clock);
         self.paid_or_begins(lane);
     }
 
@@ -428,22 +335,7 @@ impl Machine<'_> {
         if self.processors.is_some() {
             return self.add_work(lane, Work::Prepare(lane));
         }
-        if self.cpus.idle == 0 {
-            self.cpu_queue.push_back((lane, cost));
-            return;
-        }
-        self.cpus.count(self.now);
-        self.cpus.idle -= 1;
-        self.events.push(self.now + cost, Due::CpuDone(lane));
-    }
-
-    fn release_cpu(&mut self) {
-        if let Some((lane, cost)) = self.cpu_queue.pop_front() {
-            self.events.push(self.now + cost, Due::CpuDone(lane));
-        } else {
-            self.cpus.count(self.now);
-            self.cpus.idle += 1;
-        }
+        self.cpus.take(&mut self.clock, lane, cost);
     }
 
     // ---- calls -------------------------------------------------------------------------------------------
@@ -451,7 +343,7 @@ impl Machine<'_> {
     pub(super) fn begin_call(&mut self, lane: u32) {
         let l = &mut self.lanes[lane as usize];
         // A call's latency includes the CPU time before it and, in replays, how late it is.
-        l.since = self.now - l.inside - l.late;
+        l.since = self.clock.now - l.inside - l.late;
         l.handed_in = 0;
         let call = l.call;
         let client = &mut self.clients[l.client as usize];
@@ -520,7 +412,7 @@ impl Machine<'_> {
                     self.lanes[lane as usize].phase = phase;
                     let disk = self.files.disk_of(self.lanes[lane as usize].call.file);
                     self.queue.flush(disk, lane);
-                    return self.run_queue();
+                    return self.queue.run_touched(&mut self.clock);
                 }
                 Step::Go(phase) => self.lanes[lane as usize].phase = phase,
                 Step::Done => return self.end_call(lane),
@@ -544,7 +436,7 @@ impl Machine<'_> {
         // Flagged as metadata: CFQ serves such requests before others of the queue.
         let (meta, group) = (true, client.group);
         let rq = Request { meta, prio, group, ..Request::read(client.task, start, block) };
-        if self.queue.submit(self.now, file.disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
+        if self.queue.submit(self.clock.now, file.disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
             self.queue.wait(lane, true, l.batch.queue);
             return Step::Blocked;
         }
@@ -591,7 +483,7 @@ impl Machine<'_> {
                     meta,
                     ..Request::read(client.task, start, len)
                 };
-                if self.queue.submit(self.now, *disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
+                if self.queue.submit(self.clock.now, *disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
                     // The pool is empty: the pieces so far are on their way, and the rest follows when a
                     // request is free.
                     self.queue.wait(lane, sync, l.batch.queue);
@@ -604,8 +496,8 @@ impl Machine<'_> {
         let is_in = l.handed_in == call.len;
         // Read-ahead is not waited for, so the plug is not pulled; the batch alone ends.
         if is_in && ahead {
-            self.queue.end_batch(self.now);
-            self.run_queue();
+            self.queue.end_batch(self.clock.now);
+            self.queue.run_touched(&mut self.clock);
             return self.end_direct(lane);
         }
         if is_in && l.pending == 0 {
@@ -646,8 +538,8 @@ impl Machine<'_> {
         if self.is_submitting {
             return;
         }
-        self.queue.unplug(self.now);
-        self.run_queue();
+        self.queue.unplug(self.clock.now);
+        self.queue.run_touched(&mut self.clock);
     }
 
     fn end_call(&mut self, lane: u32) {
@@ -656,7 +548,7 @@ impl Machine<'_> {
         let index = l.client as usize;
         let client = &mut self.clients[index];
         let bytes = l.call.bytes();
-        let now = self.now;
+        let now = self.clock.now;
         // The call at whose end the ramp is noticed is not counted: fio counts 400 of 4.001 s at 100 a
         // second.
         let is_measured = client.is_measured(now);
@@ -666,7 +558,7 @@ impl Machine<'_> {
             client.ended_calls += 1;
             client.ended_bytes += bytes;
         }
-        if self.together_from.is_some_and(|from| self.now > from) {
+        if self.waves.together_from.is_some_and(|from| self.clock.now > from) {
             client.together += bytes;
         }
         let query = client.end_of_query(l.since, bytes);
@@ -679,11 +571,11 @@ impl Machine<'_> {
                 Action::Trim => &mut client.stats.trim,
                 Action::Sync => &mut client.stats.sync,
             };
-            stats.record(bytes, self.now.since(since));
+            stats.record(bytes, self.clock.now.since(since));
         }
-        let point = &mut self.current[index];
+        let point = self.series.point(index);
         point.calls += 1;
-        point.latency_max = point.latency_max.max(self.now.since(l.since));
+        point.latency_max = point.latency_max.max(self.clock.now.since(l.since));
         match l.call.action {
             Action::Read => (point.reads, point.read_bytes) = (point.reads + 1, point.read_bytes + bytes),
             Action::Write => {
@@ -691,9 +583,9 @@ impl Machine<'_> {
             }
             Action::Trim | Action::Sync => {}
         }
-        let (pause, is_led) = (client.think_pause(self.now), client.is_led);
-        let latency = self.now.since(l.since);
-        let wakes_parked = client.call_ended(l.call.action, bytes, latency, self.now);
+        let (pause, is_led) = (client.think_pause(self.clock.now), client.is_led);
+        let latency = self.clock.now.since(l.since);
+        let wakes_parked = client.call_ended(l.call.action, bytes, latency, self.clock.now);
         if ramp_ends {
             self.look_anew(index);
             self.why(|why| why.counts_from(index, now));
@@ -726,7 +618,7 @@ impl Machine<'_> {
         for lane in client.first_lane..client.first_lane + client.all_lanes {
             let l = &self.lanes[lane as usize];
             if l.phase == Phase::Pause && l.sleep_until.is_none() {
-                self.sleep(lane, self.now);
+                self.sleep(lane, self.clock.now);
             }
         }
     }

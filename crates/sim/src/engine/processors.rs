@@ -18,6 +18,7 @@
 
 use super::waiting::{Line, Tickets};
 use crate::metrics::CpuBooks;
+use crate::rng::Rng;
 use fairhead_core::Duration;
 use std::collections::VecDeque;
 
@@ -139,6 +140,8 @@ pub(super) struct Processors {
     processes: Vec<Process>,
     /// What all processes have done.
     books: CpuBooks,
+    /// By how much work is longer or shorter than usual.
+    chance: Rng,
 }
 
 impl Processors {
@@ -148,7 +151,7 @@ impl Processors {
     const CREDIT: Duration = Duration::from_ms(3);
 
     /// Processors for processes.
-    pub(super) fn new(cpus: u32, of: Vec<Habits>) -> Self {
+    pub(super) fn new(cpus: u32, of: Vec<Habits>, chance: Rng) -> Self {
         let count = cpus.max(1) as usize;
         let processes = of.into_iter().enumerate().map(|(i, Habits { allowed, reaps })| Process {
             state: State::Asleep,
@@ -175,6 +178,7 @@ impl Processors {
             idle: count,
             queued: 0,
             books: CpuBooks::default(),
+            chance,
         }
     }
 
@@ -277,6 +281,20 @@ impl Processors {
     #[inline]
     pub(super) fn does(&mut self, process: usize, work: Work) {
         self.processes[process].doing = Some(work);
+    }
+
+    /// Makes work that is no visit of a lock longer or shorter by chance, by at most `most` percent.
+    #[inline]
+    pub(super) fn spread(&mut self, most: u8, spent: &mut CpuBooks) {
+        let most = u64::from(most);
+        if most == 0 {
+            return;
+        }
+        let percent = 100 - most + self.chance.below(2 * most + 1);
+        // Most work is one of the two.
+        for part in [&mut spent.submit, &mut spent.complete].into_iter().filter(|part| !part.is_zero()) {
+            *part = *part * percent / 100;
+        }
     }
 
     /// The process begins with what it does now, which takes this. Returns how long that is.

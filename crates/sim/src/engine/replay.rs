@@ -155,19 +155,19 @@ impl Machine<'_> {
         let index = self.lanes[lane as usize].client;
         let client = &self.clients[index as usize];
         let Some(replay) = &mut self.replays[client.stats.job] else { return false };
-        if client.is_over(self.now) {
+        if client.is_over(self.clock.now) {
             // All clients of the replay end together, as the start-up is one measurement.
-            replay.give_up(self.now);
+            replay.give_up(self.clock.now);
             let clients = replay.clients();
             self.end_lane(lane);
-            self.wake_lanes(clients, self.now);
+            self.wake_lanes(clients, self.clock.now);
             return true;
         }
         let (base, span) = client.region();
-        match replay.turn(index - replay.first_client, self.now, base, span) {
+        match replay.turn(index - replay.first_client, self.clock.now, base, span) {
             Turn::Begin => {
                 let due = Due::TimeOut(index, replay.iteration());
-                self.events.push(self.now + replay.timeout, due);
+                self.clock.after(replay.timeout, due);
                 let clients = replay.clients();
                 // Each start-up begins with a cold cache and new processes, or the second one would measure
                 // memory.
@@ -198,13 +198,13 @@ impl Machine<'_> {
         match replay.holder() {
             Some(holder) if holder != index => {
                 self.wait_for_baton(lane);
-                self.wake_lanes(holder..holder + 1, self.now);
+                self.wake_lanes(holder..holder + 1, self.clock.now);
             }
             Some(_) => self.next_step(lane),
             None => {
                 let clients = replay.clients();
                 self.wait_for_baton(lane);
-                self.wake_lanes(clients, self.now);
+                self.wake_lanes(clients, self.clock.now);
             }
         }
     }
@@ -231,10 +231,10 @@ impl Machine<'_> {
         replay.drained += 1;
         if replay.begun.is_none() {
             // It was given up meanwhile.
-            self.sleep(lane, self.now);
+            self.sleep(lane, self.clock.now);
         } else if replay.drained == replay.trace.processes.len() {
-            replay.end(self.now, true);
-            let next = if replay.is_over() { self.now } else { self.now + replay.pause };
+            replay.end(self.clock.now, true);
+            let next = if replay.is_over() { self.clock.now } else { self.clock.now + replay.pause };
             let clients = replay.clients();
             self.wake_lanes(clients, next);
         }
@@ -247,12 +247,12 @@ impl Machine<'_> {
         if replay.begun.is_none() || replay.iteration() != iteration {
             return false;
         }
-        replay.give_up(self.now);
+        replay.give_up(self.clock.now);
         let clients = replay.clients();
         for c in clients.clone() {
             self.clients[c as usize].stopped = true;
         }
-        self.wake_lanes(clients, self.now);
+        self.wake_lanes(clients, self.clock.now);
         true
     }
 }

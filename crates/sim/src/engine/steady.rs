@@ -60,8 +60,21 @@ struct Seen {
     bytes: u64,
 }
 
+/// What is watched in a run, and when it is looked at next.
+#[derive(Debug)]
+pub(super) struct Watches {
+    all: Vec<Watch>,
+    looks_at: Instant,
+}
+
+impl Watches {
+    pub(super) fn new(jobs: &JobFile) -> Self {
+        Self { all: watches(jobs), looks_at: Instant::EPOCH }
+    }
+}
+
 /// What jobs want watched: one for each client, or for each reporting group with `group_reporting`.
-pub(super) fn watches(jobs: &JobFile) -> Vec<Watch> {
+fn watches(jobs: &JobFile) -> Vec<Watch> {
     let mut all: Vec<Watch> = Vec::new();
     for (i, c) in jobs.clients().enumerate().filter(|(_, c)| c.job.steady.is_on()) {
         let group = c.job.group_reporting.then_some(c.job.group);
@@ -174,13 +187,13 @@ fn figure(values: &[f64], criterion: &SteadyState) -> Figure {
 impl Machine<'_> {
     /// The next look is a second from now.
     fn look_later(&mut self) {
-        self.steady_at = self.now + INTERVAL;
-        self.events.push(self.steady_at, Due::Steady);
+        self.steady.looks_at = self.clock.now + INTERVAL;
+        self.clock.schedule(self.steady.looks_at, Due::Steady);
     }
 
     /// Looks for the first time after the first second.
     pub(super) fn begin_to_look(&mut self) {
-        if !self.steady.is_empty() {
+        if !self.steady.all.is_empty() {
             self.look_later();
         }
     }
@@ -189,8 +202,8 @@ impl Machine<'_> {
     //= fio-3.33: with ramp_time=2500ms, ss_dur=3 and 100 calls a second, 301 calls are counted
     pub(super) fn look_anew(&mut self, client: usize) {
         let Client { ended_calls: calls, ended_bytes: bytes, .. } = self.clients[client];
-        for (_, seen) in self.steady.iter_mut().flat_map(|w| &mut w.members).filter(|m| m.0 == client) {
-            *seen = Seen { at: Some(self.now), calls, bytes };
+        for (_, seen) in self.steady.all.iter_mut().flat_map(|w| &mut w.members).filter(|m| m.0 == client) {
+            *seen = Seen { at: Some(self.clock.now), calls, bytes };
         }
         self.begin_to_look();
     }
@@ -198,32 +211,32 @@ impl Machine<'_> {
     /// A second is over: clients end whose figures are steady.
     pub(super) fn look_for_steadiness(&mut self) {
         // A ramp that ended since has moved the seconds; this event is of the old ones.
-        if self.steady_at != self.now {
+        if self.steady.looks_at != self.clock.now {
             return;
         }
-        for w in 0..self.steady.len() {
-            if !self.steady[w].look(self.now, self.wave, &self.clients) {
+        for w in 0..self.steady.all.len() {
+            if !self.steady.all[w].look(self.clock.now, self.waves.number, &self.clients) {
                 continue;
             }
-            let watch = &self.steady[w];
+            let watch = &self.steady.all[w];
             let (first, group) = (watch.members[0].0, watch.group);
             for i in 0..self.clients.len() {
                 if group.map_or(i == first, |g| self.clients[i].job.group == g) {
                     self.stop_client(i);
                 }
             }
-            if self.exit_all {
+            if self.waves.exit_all {
                 self.stop_group(first);
             }
         }
-        if self.steady.iter().any(|w| !w.attained) {
+        if self.steady.all.iter().any(|w| !w.attained) {
             self.look_later();
         }
     }
 
     /// What was found, for the figures of the last client of each watch, and a line for the user.
     pub(super) fn end_of_looking(&mut self, notes: &mut Vec<String>) {
-        for watch in std::mem::take(&mut self.steady) {
+        for watch in std::mem::take(&mut self.steady.all) {
             let Some(&(last, _)) = watch.members.last() else { continue };
             let steadiness = watch.into_steadiness();
             notes.push(format!("job '{}': {steadiness}", self.clients[last].job.name));

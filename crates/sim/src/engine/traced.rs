@@ -299,7 +299,7 @@ impl Machine<'_> {
         let index = self.lanes[lane as usize].client;
         let client = &self.clients[index as usize];
         let Some(at) = client.traced else { return false };
-        if client.is_over(self.now) {
+        if client.is_over(self.clock.now) {
             self.end_of_task(at, Some(lane));
             return true;
         }
@@ -314,7 +314,7 @@ impl Machine<'_> {
 
     /// A call of a trace has ended: its lane is free.
     pub(super) fn end_of_trace_call(&mut self, lane: u32, at: (usize, usize)) {
-        self.traces[at.0].call_ended(at.1, lane, self.now);
+        self.traces[at.0].call_ended(at.1, lane, self.clock.now);
         self.next_of_trace(lane);
     }
 
@@ -332,7 +332,7 @@ impl Machine<'_> {
 
     /// The head's turn; whether another may follow.
     fn make_next(&mut self, at: (usize, usize)) -> bool {
-        let (now, trace) = (self.now, &mut self.traces[at.0]);
+        let (now, trace) = (self.clock.now, &mut self.traces[at.0]);
         let task = &mut trace.tasks[at.1];
         let Some(client) = task.client else { return false };
         if task.due.is_some_and(|due| due > now) {
@@ -391,7 +391,7 @@ impl Machine<'_> {
         }
         while self.failed.is_none() {
             let t = &mut self.traces[trace];
-            let (clients, now) = (&self.clients, self.now);
+            let (clients, now) = (&self.clients, self.clock.now);
             let hungers =
                 |task: &Task| task.starves && task.client.is_some_and(|c| !clients[c as usize].is_over(now));
             if t.queued >= WINDOW || !t.tasks.iter().any(hungers) {

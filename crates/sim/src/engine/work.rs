@@ -15,17 +15,18 @@ use crate::event::Due;
 use crate::host::{Cores, Host};
 use crate::job::{Client, Job, JobFile};
 use crate::metrics::{CpuBooks, Result};
+use crate::rng::Rng;
 use crate::why::Wait;
 
 /// The processors of a host of the multi-queue era, with the clients of a job file on them.
-pub(super) fn processors(jobs: &JobFile, host: &Host) -> Result<Option<Processors>> {
+pub(super) fn processors(jobs: &JobFile, host: &Host, seed: u64) -> Result<Option<Processors>> {
     if host.cores.is_none() {
         return Ok(None);
     }
     let cpus = jobs.cpus.unwrap_or(host.cpus);
     let of = |c: Client<'_>| Ok(Habits { allowed: allowed(c.job, c.clone, cpus)?, reaps: reaps(c.job) });
     let processes = jobs.clients().map(of).collect::<Result<_>>()?;
-    Ok(Some(Processors::new(cpus, processes)))
+    Ok(Some(Processors::new(cpus, processes, Rng::new(seed, "host.work"))))
 }
 
 /// How many completions a job takes up at a time, at least and at most. Unless it says so, no more than it
@@ -98,7 +99,9 @@ impl Machine<'_> {
             Work::Pay(_) => spent.submit = self.lanes[lane as usize].pays,
             Work::Submit(_) => {}
         }
-        self.spread(&mut spent);
+        if let (Some(cores), Some(processors)) = (&self.host.cores, &mut self.processors) {
+            processors.spread(cores.spread_pct, &mut spent);
+        }
         if matches!(work, Work::Prepare(_)) {
             // A call does not begin before the work that prepares it.
             let l = &mut self.lanes[lane as usize];
@@ -107,25 +110,11 @@ impl Machine<'_> {
         self.begin_work(process, lane, spent);
     }
 
-    /// Makes work that is no visit of a lock longer or shorter by chance.
-    #[inline]
-    fn spread(&mut self, spent: &mut CpuBooks) {
-        let Some(cores) = &self.host.cores else { return };
-        let most = u64::from(cores.spread_pct);
-        if most > 0 {
-            let percent = 100 - most + self.cpu_chance.below(2 * most + 1);
-            // Most work is one of the two.
-            for part in [&mut spent.submit, &mut spent.complete].into_iter().filter(|part| !part.is_zero()) {
-                *part = *part * percent / 100;
-            }
-        }
-    }
-
     #[inline]
     fn begin_work(&mut self, process: usize, lane: u32, spent: CpuBooks) {
         let Some(processors) = &mut self.processors else { return };
         let takes = processors.begin(process, spent);
-        self.events.push(self.now + takes, Due::CpuDone(lane));
+        self.clock.after(takes, Due::CpuDone(lane));
     }
 
     /// What it costs to take note that a lane's requests have completed.
@@ -139,9 +128,9 @@ impl Machine<'_> {
         let each = if self.clients[process].per_call.polls { cores.poll } else { cores.complete };
         spent.complete += each * pieces;
         let disk = self.files.disk_of(l.call.file);
-        if let Some(visit) = self.queue.lock_to_complete(self.now, disk) {
+        if let Some(visit) = self.queue.lock_to_complete(self.clock.now, disk) {
             spent.lock_wait += visit.waits;
-            spent.scheduler += visit.end.since(self.now).saturating_sub(visit.waits);
+            spent.scheduler += visit.end.since(self.clock.now).saturating_sub(visit.waits);
         }
     }
 
@@ -225,7 +214,7 @@ impl Machine<'_> {
             let (calls, requests) =
                 of_disk.fold((0, 0), |(calls, sum), lane| (calls + 1, sum + pieces(lane)));
             left = &left[calls..];
-            let at = self.now + spent.lock_wait + spent.scheduler;
+            let at = self.clock.now + spent.lock_wait + spent.scheduler;
             if let Some(visit) = self.queue.lock_to_submit(at, disk, requests, alone) {
                 spent.lock_wait += visit.waits;
                 spent.scheduler += visit.end.since(at).saturating_sub(visit.waits);
