@@ -2,7 +2,7 @@
 //! `device ← live ← cli`, `core ← trace ← {sim, papers, cli}`, `core ← conform ← cli`.
 //!
 //! A change in a front-end then cannot alter a decision, and a simulated result is about exactly the code
-//! that runs anywhere else. `bench`, `fuzz` and `xtask` may use any crate, and no crate uses them.
+//! that runs anywhere else. `bench`, `fuzz`, `mutants` and `xtask` may use any crate, and no crate uses them.
 //!
 //! Inside BFQ a rule imports its view and no other rule, and files do not import each other in circles: a
 //! reader of one file then knows what it may touch.

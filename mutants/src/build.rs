@@ -1,0 +1,150 @@
+//! cargo, and what it says.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Packages whose tests meet the changes, as arguments of `cargo test`: all tests of `core`, `device` and
+/// `sim`; of `live` those in virtual time and on plain files.
+const TESTS: [&str; 2] = [
+    "--package fairhead-core --package fairhead-device --package fairhead-sim --lib --tests",
+    "--package fairhead-live --lib --test request_queue --test next_request --test disk",
+];
+
+const RULES_TESTS: [&str; 1] = ["--package fairhead-core --lib"];
+
+const CHECK: &str =
+    "--package fairhead-core --package fairhead-sim --package fairhead-live --lib --keep-going";
+
+/// A program with tests.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// `core`, or `core/suite` for the tests of `core/tests/suite.rs`.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    /// The package's folder, where its tests run.
+    pub(crate) folder: PathBuf,
+}
+
+/// A place in a file that does not compile, in bytes.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fault {
+    pub(crate) file: String,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Fault {
+    pub(crate) fn bytes(&self) -> Range<usize> {
+        self.start..self.end
+    }
+}
+
+/// Where the tree does not compile; each list is the places of one error, the main ones first.
+pub(crate) fn check(tree: &Path, target: &Path) -> Result<Vec<Vec<Fault>>, String> {
+    let (succeeded, messages) = cargo(tree, target, "check", CHECK)?;
+    let faults: Vec<Vec<Fault>> = messages.iter().filter_map(|message| faults(message, tree)).collect();
+    if succeeded || !faults.is_empty() {
+        return Ok(faults);
+    }
+    Err(format!("cargo check {CHECK}: failed without an error in a file\n{}", rendered(&messages)))
+}
+
+/// Builds the programs with tests.
+pub(crate) fn programs(tree: &Path, target: &Path, only_rules: bool) -> Result<Vec<Program>, String> {
+    let mut programs = Vec::new();
+    for tests in if only_rules { &RULES_TESTS[..] } else { &TESTS[..] } {
+        let (succeeded, messages) = cargo(tree, target, "test", &format!("--no-run {tests}"))?;
+        if !succeeded {
+            return Err(format!("cargo test --no-run {tests}: failed\n{}", rendered(&messages)));
+        }
+        programs.extend(messages.iter().filter_map(program));
+    }
+    Ok(programs)
+}
+
+/// Runs a command of cargo; whether it succeeded, and its messages.
+fn cargo(tree: &Path, target: &Path, command: &str, args: &str) -> Result<(bool, Vec<Value>), String> {
+    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    cargo.arg(command).args(["--profile", "sim", "--message-format", "json"]).args(args.split(' '));
+    cargo.arg("--target-dir").arg(target).current_dir(tree).stdin(Stdio::null()).stderr(Stdio::inherit());
+    // The runtime reads in a const fn which change is active, with a feature that is not stable.
+    cargo.env("RUSTC_BOOTSTRAP", "mutant_runtime");
+    for (key, _) in
+        std::env::vars().filter(|(key, _)| key.starts_with("CARGO_PKG_") || key == "CARGO_MANIFEST_DIR")
+    {
+        cargo.env_remove(key);
+    }
+    let output = cargo.output().map_err(|e| format!("cargo {command}: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    Ok((output.status.success(), messages))
+}
+
+/// The places of a message that is an error.
+fn faults(message: &Value, tree: &Path) -> Option<Vec<Fault>> {
+    let message = message.get("message").filter(|message| message["level"] == "error")?;
+    let mut spans: Vec<&Value> = message["spans"].as_array()?.iter().collect();
+    spans.sort_by_key(|span| span["is_primary"] != true);
+    let fault = |span: &&Value| {
+        let file = Path::new(span["file_name"].as_str()?);
+        let offset = |name: &str| span[name].as_u64().and_then(|n| usize::try_from(n).ok());
+        let file = file.strip_prefix(tree).unwrap_or(file).to_string_lossy().into_owned();
+        Some(Fault { file, start: offset("byte_start")?, end: offset("byte_end")? })
+    };
+    let faults: Vec<Fault> = spans.iter().filter_map(fault).collect();
+    (!faults.is_empty()).then_some(faults)
+}
+
+/// A program that a message says was built.
+fn program(message: &Value) -> Option<Program> {
+    let path = message["executable"].as_str().filter(|_| message["profile"]["test"] == true)?;
+    let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+    let package = folder.file_name()?.to_string_lossy();
+    let is_test = message["target"]["kind"].as_array()?.iter().any(|kind| kind == "test");
+    let name = match message["target"]["name"].as_str() {
+        Some(test) if is_test => format!("{package}/{test}"),
+        _ => package.into_owned(),
+    };
+    Some(Program { name, path: path.into(), folder: folder.to_owned() })
+}
+
+fn rendered(messages: &[Value]) -> String {
+    let texts = messages.iter().filter(|message| message["message"]["level"] == "error");
+    let texts: BTreeSet<&str> = texts.filter_map(|message| message["message"]["rendered"].as_str()).collect();
+    texts.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_main_place_of_an_error_comes_first_and_warnings_are_none() {
+        let span = |file: &str, start: u32, main: bool| {
+            let end = start + 2;
+            json!({"file_name": file, "byte_start": start, "byte_end": end, "is_primary": main})
+        };
+        let of = |level: &str| {
+            let spans = [span("src/a.rs", 1, false), span("/t/src/b.rs", 5, true)];
+            json!({"reason": "compiler-message", "message": {"level": level, "spans": spans}})
+        };
+        let fault = |file: &str, start| Fault { file: file.to_owned(), start, end: start + 2 };
+        let all = faults(&of("error"), Path::new("/t"));
+        assert_eq!(all, Some(vec![fault("src/b.rs", 5), fault("src/a.rs", 1)]));
+        assert_eq!(faults(&of("warning"), Path::new("/t")), None);
+        assert_eq!(faults(&json!({"reason": "build-finished"}), Path::new("/t")), None);
+    }
+
+    #[test]
+    fn a_program_is_named_after_its_package_and_file() {
+        let message = |kind: &str, test: bool| json!({"executable": "/b/suite-1", "manifest_path": "/t/crates/core/Cargo.toml", "profile": {"test": test}, "target": {"name": "suite", "kind": [kind]}});
+        let built = program(&message("test", true)).unwrap();
+        assert_eq!((built.name.as_str(), built.folder), ("core/suite", PathBuf::from("/t/crates/core")));
+        assert_eq!(program(&message("lib", true)).unwrap().name, "core");
+        assert_eq!(program(&message("bin", false)), None);
+    }
+}
