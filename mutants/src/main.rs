@@ -1,7 +1,7 @@
 //! How many small changes of the code the tests notice.
 //!
 //! ```text
-//! fairhead-mutants [COUNT [SEED]] [--rules] [--again FILE]
+//! fairhead-mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE]
 //! ```
 //!
 //! 1. [`find`] lists small changes of `core`, of the engine of `sim` and of the request queue of `live`, in a
@@ -13,11 +13,12 @@
 //!    quickest program first, until a test fails.
 //!
 //! The [verdicts] are lines in `target/mutants/COMMIT-SEED.tsv`: verdict, test, change. A run that was
-//! interrupted continues there; the first N of a seed are always the same ones. `--again FILE` tries only
-//! those that survived according to FILE, for example with tests that came since.
+//! interrupted continues there; the first N of a seed are always the same ones. `--within PATH` draws from
+//! the files whose path begins so. `--again FILE` tries only those that survived according to FILE, for
+//! example with tests that came since.
 //!
-//! `--rules` draws from the rules of BFQ, and runs the unit tests of the rule that is changed and no others
-//! (`target/mutants/COMMIT-rules-SEED.tsv`).
+//! `--rules` draws from the rules of BFQ, and runs the unit tests of the rule that is changed and no others.
+//! It has a copy and verdicts of its own in `target/mutants/rules`.
 //!
 //! The tests are those that CI runs, with fewer drawn cases (`FAIRHEAD_SEEDS` and others in the environment
 //! raise them). The tests of the program and of fronts are not among them, so a survivor may still be caught
@@ -44,22 +45,24 @@ use verdicts::{Verdict, Verdicts};
 /// The runtime has bits for this many changes.
 const COUNT_MAX: usize = 4096;
 
-const USAGE: &str = "usage: fairhead-mutants [COUNT [SEED]] [--rules] [--again FILE]";
+const USAGE: &str = "usage: fairhead-mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE]";
 
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     count: usize,
     seed: u64,
     rules: bool,
+    within: String,
     again: Option<PathBuf>,
 }
 
 fn options(args: impl IntoIterator<Item = String>) -> Result<Options, String> {
-    let (mut numbers, mut rules, mut again) = (Vec::new(), false, None);
+    let (mut numbers, mut rules, mut within, mut again) = (Vec::new(), false, String::new(), None);
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--rules" => rules = true,
+            "--within" => within = args.next().ok_or("--within: the beginning of a path is missing")?,
             "--again" => again = Some(args.next().ok_or("--again: a file of verdicts is missing")?.into()),
             _ => numbers.push(arg.parse().map_err(|_| format!("{arg}: expected a whole number\n{USAGE}"))?),
         }
@@ -72,7 +75,7 @@ fn options(args: impl IntoIterator<Item = String>) -> Result<Options, String> {
     };
     let count = usize::try_from(count).ok().filter(|count| (1..=COUNT_MAX).contains(count));
     let count = count.ok_or_else(|| format!("a count is a number from 1 to {COUNT_MAX}"))?;
-    Ok(Options { count, seed, rules, again })
+    Ok(Options { count, seed, rules, within, again })
 }
 
 fn main() -> ExitCode {
@@ -87,11 +90,13 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate lies in the root");
-    let mut tree = Tree::new(root)?;
-    let rules = if options.rules { "rules-" } else { "" };
-    let path = tree.folder.join(format!("{}-{rules}{}.tsv", tree.commit, options.seed));
+    let folder = root.join(if options.rules { "target/mutants/rules" } else { "target/mutants" });
+    let mut tree = Tree::new(root, folder)?;
+    let path = tree.folder.join(format!("{}-{}.tsv", tree.commit, options.seed));
     let mut verdicts = Verdicts::open(&path)?;
-    let all = tree.changes(if options.rules { tree::RULES } else { "" })?;
+    let mut all = tree.changes()?;
+    all.retain(|change| change.file.starts_with(&options.within));
+    all.retain(|change| !options.rules || change.file.starts_with(tree::RULES));
     println!("{} changes of commit {}, seed {}", all.len(), tree.commit, options.seed);
     let mut order = draw::shuffled(all, options.seed);
     if let Some(file) = &options.again {
@@ -127,8 +132,8 @@ fn viable(
     let is_viable =
         |verdicts: &Verdicts, change: &Change| verdicts.of(&change.name) != Some(Verdict::DoesNotCompile);
     let is_new = order.iter().all(|change| is_viable(verdicts, change));
-    // About a third does not compile. The compiler stops at its first kind of error: each round costs time.
-    let surplus = if is_new { (count / 2 + 10).min(COUNT_MAX - count) } else { 0 };
+    // About one in ten does not compile. The compiler stops at its first kind of error: a round costs time.
+    let surplus = if is_new { (count / 8 + 10).min(COUNT_MAX - count) } else { 0 };
     for count in [count + surplus, count] {
         loop {
             let viable = order.iter().filter(|change| is_viable(verdicts, change));
@@ -196,12 +201,13 @@ mod tests {
 
     #[test]
     fn count_and_seed_have_defaults() {
-        let some = |count, seed, rules| Ok(Options { count, seed, rules, again: None });
+        let some =
+            |count, seed, rules| Ok(Options { count, seed, rules, within: String::new(), again: None });
         assert_eq!(of(&[]), some(300, 1, false));
         assert_eq!(of(&["--rules"]), some(20, 1, true));
         assert_eq!(of(&["7", "2"]), some(7, 2, false));
-        let again = of(&["7", "--again", "a.tsv"]).unwrap().again;
-        assert_eq!(again, Some(PathBuf::from("a.tsv")));
+        let some = of(&["7", "--again", "a.tsv", "--within", "crates/sim"]).unwrap();
+        assert_eq!((some.again, some.within.as_str()), (Some(PathBuf::from("a.tsv")), "crates/sim"));
     }
 
     #[test]

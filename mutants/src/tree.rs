@@ -6,7 +6,7 @@
 use crate::find::{self, Change};
 use crate::rewrite::{Rewritten, rewrite};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,7 +17,7 @@ const PLACES: [(&str, &str); 3] = [
     ("crates/live", "crates/live/src/request_queue.rs"),
 ];
 
-/// Folders with the rules of BFQ.
+/// The folder with the rules of BFQ.
 pub(crate) const RULES: &str = "crates/core/src/sched/bfq/rules/";
 
 /// The crate that says which change is active, and its name in the copy.
@@ -27,21 +27,23 @@ const RUNTIME_MANIFEST: &str =
     "[package]\nname = \"mutant-runtime\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n";
 
 pub(crate) struct Tree {
-    /// `target/mutants`
+    /// Where the commit, the copy and what is built of it are.
     pub(crate) folder: PathBuf,
     /// Short hash of the commit.
     pub(crate) commit: String,
     /// The commit's files that are not the same in the copy, by path.
     written: BTreeMap<String, Rewritten>,
+    /// Locked for as long as the program runs: another run would change the copy.
+    _lock: File,
 }
 
 impl Tree {
-    /// Fetches the last commit of a repository.
-    pub(crate) fn new(root: &Path) -> Result<Self, String> {
-        let folder = root.join("target/mutants");
+    /// Fetches the last commit of a repository into a folder.
+    pub(crate) fn new(root: &Path, folder: PathBuf) -> Result<Self, String> {
+        make(&folder)?;
+        let lock = lock(&folder)?;
         let commit = folder.join("commit");
         if !commit.exists() {
-            make(&folder)?;
             said(Command::new("git").args(["clone", "--quiet", "--shared"]).arg(root).arg(&commit))?;
         }
         let git = |args: &[&str], at: &Path| said(Command::new("git").args(args).current_dir(at));
@@ -49,19 +51,19 @@ impl Tree {
         git(&["fetch", "--quiet", "origin", head.trim()], &commit)?;
         git(&["checkout", "--quiet", "--force", "--detach", head.trim()], &commit)?;
         let short = git(&["rev-parse", "--short", "HEAD"], &commit)?;
-        Ok(Self { folder, commit: short.trim().to_owned(), written: BTreeMap::new() })
+        Ok(Self { folder, commit: short.trim().to_owned(), written: BTreeMap::new(), _lock: lock })
     }
 
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.join("tree")
     }
 
-    /// All changes of the files whose path begins with `within`.
-    pub(crate) fn changes(&self, within: &str) -> Result<Vec<Change>, String> {
+    /// All changes of the commit.
+    pub(crate) fn changes(&self) -> Result<Vec<Change>, String> {
         let mut all = Vec::new();
         for (folder, begin) in PLACES {
             self.module(&format!("{folder}/src/lib.rs"), &mut |file, mut changes| {
-                if file.starts_with(begin) && file.starts_with(within) {
+                if file.starts_with(begin) {
                     all.append(&mut changes);
                 }
             })?;
@@ -149,6 +151,14 @@ fn link(path: &Path, target: &Path) -> Result<(), String> {
     std::os::unix::fs::symlink(target, path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
+/// Locks a folder for this process.
+fn lock(folder: &Path) -> Result<File, String> {
+    let path = folder.join("lock");
+    let file = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    file.try_lock().map_err(|_| format!("{}: another run is using this folder", folder.display()))?;
+    Ok(file)
+}
+
 pub(crate) fn make(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
 }
@@ -172,9 +182,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_of_tests_have_no_changes_and_those_below_others_have() {
+    fn modules_of_tests_have_no_changes_and_a_folder_is_used_once() {
         let root = tempfile::tempdir().unwrap();
-        let tree = Tree { folder: root.path().to_owned(), commit: String::new(), written: BTreeMap::new() };
+        let tree = Tree {
+            folder: root.path().to_owned(),
+            commit: String::new(),
+            written: BTreeMap::new(),
+            _lock: lock(root.path()).unwrap(),
+        };
+        assert!(lock(root.path()).unwrap_err().ends_with("another run is using this folder"));
         for (file, text) in [
             ("lib.rs", "mod a; mod b; #[cfg(test)] mod tests;"),
             ("a.rs", "mod c;"),
