@@ -9,8 +9,8 @@ mod support;
 
 use fairhead_core::sched::any::{AnyScheduler, preset};
 use fairhead_core::{
-    Control, Dispatch, Duration, Elevator, GroupId, Instant, Limits, Max, Op, Request, Sector, Sectors, Tag,
-    TaskId,
+    Control, Dispatch, Duration, Elevator, GroupId, Insert, Instant, Limits, Max, Op, Request, Sector,
+    Sectors, Tag, TaskId,
 };
 use std::num::NonZeroU64;
 use support::chance::Chance;
@@ -286,4 +286,26 @@ fn nested_groups_get_what_their_limits_leave_them() {
     seeds::each_of("nested_groups_get_what_their_limits_leave_them", CASES, |seed| {
         case(&mut Chance::Seed(seed), true);
     });
+}
+
+#[test]
+fn a_timer_is_at_the_first_tick_that_is_not_before_its_time() {
+    let (tick, start) = (Duration::from_ms(4), Instant::EPOCH.floor_to(Duration::from_ms(4)));
+    let at = |us| start + Duration::from_us(us);
+    let timer = |tick, idle_ms: u64, completed| {
+        let mut config = (preset("cfq").unwrap().config)();
+        config.set("slice_idle", Duration::from_ms(idle_ms).as_ns()).unwrap();
+        let mut elevator =
+            Elevator::<AnyScheduler>::new(Limits { tick, ..Limits::default() }, config).unwrap();
+        let read = Request::read(TaskId(1), Sector(0), Sectors(8));
+        assert_eq!(elevator.insert(at(8000), Tag(0), read), Insert::Queued);
+        assert_eq!(elevator.dispatch(at(8000)), Dispatch::Issue(Tag(0)));
+        assert!(elevator.complete(at(completed), Tag(0)).eq([Tag(0)]));
+        assert!(matches!(elevator.dispatch(at(completed)), Dispatch::Empty | Dispatch::Hold(_)));
+        elevator.next_timer().map(|(when, _)| when.since(start).as_us())
+    };
+    // The scheduler sees the last tick, 8 ms.
+    assert_eq!(timer(tick, 6, 9300), Some(16_000), "14 ms is none");
+    assert_eq!(timer(tick, 8, 9300), Some(16_000), "16 ms is one");
+    assert_eq!(timer(Duration::ZERO, 6, 9300), Some(15_300), "without ticks");
 }
