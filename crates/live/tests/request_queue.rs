@@ -447,6 +447,15 @@ impl Small {
         Self::with_scheduler("noop", tags, queue_depth)
     }
 
+    /// Under noop, one io at a time, with some settings changed.
+    fn with_settings(change: impl FnOnce(&mut Settings)) -> Self {
+        let mut s = Self::new(16);
+        let mut settings = Settings { limits: *s.queue.limits(), ..Settings::default() };
+        change(&mut settings);
+        s.queue = RequestQueue::new(settings, *s.queue.config()).unwrap();
+        s
+    }
+
     fn with_scheduler(name: &str, tags: u16, queue_depth: u16) -> Self {
         let limits = Limits { tags, queue_depth, merges: false, groups: 8, ..Limits::default() };
         let settings = Settings { limits, timeout: Some(TIMEOUT), ..Settings::default() };
@@ -622,6 +631,58 @@ fn a_stuck_read_leaves_nothing_in_doubt() {
     s.finish(write);
     s.finish(stuck);
     assert_eq!(s.heard(), [(1, Err(Errno::TIMEDOUT)), (2, Ok(()))]);
+}
+
+#[test]
+fn a_client_has_room_up_to_its_limits_and_always_for_one_bio() {
+    let mut s = Small::with_settings(|settings| {
+        (settings.client_bios_max, settings.client_bytes_max) = (3, 4 * BLOCK);
+    });
+    let (client, other) = (s.queue.join(), s.queue.join());
+    assert!(s.queue.has_room(client, 9 * BLOCK as u32), "it has nothing here");
+    s.ask(client, Op::Read, 1, 1);
+    assert!(s.queue.has_room(client, 3 * BLOCK as u32), "4 blocks in all");
+    assert!(!s.queue.has_room(client, 3 * BLOCK as u32 + 1), "4 blocks and a byte");
+    s.ask(client, Op::Read, 3, 2);
+    assert!(s.queue.has_room(client, 1), "the third bio");
+    s.ask(client, Op::Read, 5, 3);
+    assert!(!s.queue.has_room(client, 1), "the fourth bio");
+    assert!(s.queue.has_room(other, BLOCK as u32), "each client has limits of its own");
+    let io = s.start().unwrap();
+    s.finish(io);
+    assert!(s.queue.has_room(client, 2 * BLOCK as u32), "an answer gives back its bio and its bytes");
+    assert!(!s.queue.has_room(client, 2 * BLOCK as u32 + 1));
+}
+
+#[test]
+fn pieces_end_at_multiples_of_their_size_and_are_whole_sectors() {
+    // Offset and length of a bio of sector 1000; of each piece: offset, offset in the bio, length; and of its
+    // request, which covers each sector that the piece touches: start and length.
+    let cut = |offset, len| {
+        let mut s = Small::with_settings(|settings| settings.piece_bytes_max = 8192);
+        let client = s.queue.join();
+        let bio = Bio { offset, len, sector: Sector(1000), ..Small::bio(Op::Write, 0, 1) };
+        s.queue.submit(s.now, client, bio, None);
+        let mut pieces = Vec::new();
+        while let Some(io) = s.start() {
+            let (piece, rq) = (s.queue.pieces(io)[0], *s.queue.request(io));
+            pieces.push((piece.offset, piece.at, piece.len, rq.start.0, rq.len.0));
+            s.finish(io);
+        }
+        pieces
+    };
+    assert_eq!(cut(8192, 8192), [(8192, 0, 8192, 1000, 16)]);
+    assert_eq!(
+        cut(4096, 20480),
+        [(4096, 0, 4096, 1000, 8), (8192, 4096, 8192, 1008, 16), (16384, 12288, 8192, 1024, 16)]
+    );
+    // From byte 488 of a sector on.
+    assert_eq!(
+        cut(1000, 20000),
+        [(1000, 0, 7192, 1000, 15), (8192, 7192, 8192, 1015, 16), (16384, 15384, 4616, 1031, 10)]
+    );
+    assert_eq!(cut(1000, 10), [(1000, 0, 10, 1000, 1)]);
+    assert_eq!(cut(1000, 25), [(1000, 0, 25, 1000, 2)], "the last byte is in the next sector");
 }
 
 #[test]
