@@ -6,14 +6,18 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Packages whose tests meet the changes, as arguments of `cargo test`: all tests of `core`, `device` and
-/// `sim`; of `live` those in virtual time and on plain files.
-const TESTS: [&str; 2] = [
-    "--package fairhead-core --package fairhead-device --package fairhead-sim --lib --tests",
+/// The tests that changes go through, as arguments of `cargo test`, those first that are built and run soonest:
+/// all tests of `core`, `device` and `sim`; of `live` those in virtual time and on plain files.
+pub(crate) const STAGES: [&str; 5] = [
+    RULES_STAGE,
+    "--package fairhead-core --test *",
     "--package fairhead-live --lib --test request_queue --test next_request --test disk",
+    "--package fairhead-sim --lib --test same_bytes",
+    "--package fairhead-device --package fairhead-sim --test *",
 ];
 
-const RULES_TESTS: [&str; 1] = ["--package fairhead-core --lib"];
+/// The stage with the unit tests of BFQ's rules.
+pub(crate) const RULES_STAGE: &str = "--package fairhead-core --lib";
 
 const CHECK: &str =
     "--package fairhead-core --package fairhead-sim --package fairhead-live --lib --keep-going";
@@ -52,17 +56,13 @@ pub(crate) fn check(tree: &Path, target: &Path) -> Result<Vec<Vec<Fault>>, Strin
     Err(format!("cargo check {CHECK}: failed without an error in a file\n{}", rendered(&messages)))
 }
 
-/// Builds the programs with tests.
-pub(crate) fn programs(tree: &Path, target: &Path, only_rules: bool) -> Result<Vec<Program>, String> {
-    let mut programs = Vec::new();
-    for tests in if only_rules { &RULES_TESTS[..] } else { &TESTS[..] } {
-        let (succeeded, messages) = cargo(tree, target, "test", &format!("--no-run {tests}"))?;
-        if !succeeded {
-            return Err(format!("cargo test --no-run {tests}: failed\n{}", rendered(&messages)));
-        }
-        programs.extend(messages.iter().filter_map(program));
+/// Builds the test programs of a stage.
+pub(crate) fn programs(tree: &Path, target: &Path, stage: &str) -> Result<Vec<Program>, String> {
+    let (succeeded, messages) = cargo(tree, target, "test", &format!("--no-run {stage}"))?;
+    if !succeeded {
+        return Err(format!("cargo test --no-run {stage}: failed\n{}", rendered(&messages)));
     }
-    Ok(programs)
+    Ok(messages.iter().filter_map(program).collect())
 }
 
 /// Runs a command of cargo; whether it succeeded, and its messages.

@@ -10,7 +10,8 @@
 //!    Those that do not compile are left out and others drawn in their place.
 //! 3. The [test programs](suite) run once without a change, which shows how long they take and which test
 //!    reaches which change. Then they run with one change at a time, only the tests that reach it, the
-//!    quickest program first, until a test fails.
+//!    quickest program first, until a test fails. This is done in stages: the slower tests are built when the
+//!    others are through, and run with the changes that are left.
 //!
 //! The [verdicts] are lines in `target/mutants/COMMIT-SEED.tsv`: verdict, test, change. A run that was
 //! interrupted continues there; the first N of a seed are always the same ones. `--within PATH` draws from
@@ -104,18 +105,7 @@ fn run(options: &Options) -> Result<(), String> {
         order.retain(|change| before.get(&change.name) == Some(&Verdict::Survived));
     }
     let drawn = viable(&mut tree, &order, options.count, &mut verdicts)?;
-    let programs = build::programs(&tree.path(), &tree.folder.join("build"), options.rules)?;
-    let filter = if options.rules { "sched::bfq::rules::" } else { "" };
-    let suites = suite::unchanged(programs, &tree.folder.join("reached"), filter)?;
-    for (index, change) in (0..).zip(&drawn) {
-        progress(index, drawn.len());
-        if verdicts.of(&change.name).is_none() {
-            let within = if options.rules { module(&change.file) } else { String::new() };
-            let (verdict, how) = attempt(&suites, index, &within)?;
-            verdicts.note(&change.name, verdict, &how)?;
-            println!("{}", verdicts::line(&change.name, verdict, &how));
-        }
-    }
+    go_through(&tree, &drawn, options.rules, &mut verdicts)?;
     let named = drawn.iter().map(|change| change.name.as_str());
     let all: Vec<(&str, Verdict)> = named.filter_map(|name| Some((name, verdicts.of(name)?))).collect();
     print!("\n{}{}\n", verdicts::table(&all), path.display());
@@ -162,20 +152,60 @@ fn viable(
     Ok(viable.take(count).cloned().collect())
 }
 
-/// Runs the tests that reach a change; `within` is the beginning of their names.
-fn attempt(suites: &[Suite], number: u32, within: &str) -> Result<(Verdict, String), String> {
-    let mut reaching = Vec::new();
+/// Runs the stages one after the other, each with the changes that no test has noticed before.
+fn go_through(tree: &Tree, drawn: &[Change], rules: bool, verdicts: &mut Verdicts) -> Result<(), String> {
+    let filter = if rules { "sched::bfq::rules::" } else { "" };
+    let mut left: Vec<(u32, &Change)> = (0..).zip(drawn).collect();
+    left.retain(|(_, change)| verdicts.of(&change.name).is_none());
+    let mut reaching: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for stage in if rules { &[build::RULES_STAGE][..] } else { &build::STAGES[..] } {
+        if left.is_empty() {
+            break;
+        }
+        let programs = build::programs(&tree.path(), &tree.folder.join("build"), stage)?;
+        let suites = suite::unchanged(programs, &tree.folder.join("reached"), filter)?;
+        let (mut survivors, of) = (Vec::new(), left.len());
+        for (done, (number, change)) in left.into_iter().enumerate() {
+            progress(stage, done, of);
+            let within = if rules { module(&change.file) } else { String::new() };
+            match attempt(&suites, number, &within, reaching.entry(number).or_default())? {
+                Some((verdict, how)) => note(verdicts, change, verdict, &how)?,
+                None => survivors.push((number, change)),
+            }
+        }
+        left = survivors;
+    }
+    for (number, change) in left {
+        let programs = reaching.remove(&number).unwrap_or_default().join(" ");
+        let how = if programs.is_empty() { "no test reaches it" } else { &programs };
+        note(verdicts, change, Verdict::Survived, how)?;
+    }
+    Ok(())
+}
+
+fn note(verdicts: &mut Verdicts, change: &Change, verdict: Verdict, how: &str) -> Result<(), String> {
+    println!("{}", verdicts::line(&change.name, verdict, how));
+    verdicts.note(&change.name, verdict, how)
+}
+
+/// Runs the tests that reach a change until one notices it; `within` is the beginning of their names. The
+/// programs that pass are added to `reaching`.
+fn attempt(
+    suites: &[Suite],
+    number: u32,
+    within: &str,
+    reaching: &mut Vec<String>,
+) -> Result<Option<(Verdict, String)>, String> {
     for suite in suites {
         let Some(tests) = suite.tests(number, within) else { continue };
         let name = &suite.program.name;
         match suite.run(number, &tests)? {
-            Ended::Passed => reaching.push(name.as_str()),
-            Ended::Failed(test) => return Ok((Verdict::Caught, format!("{name} {test}"))),
-            Ended::TookTooLong => return Ok((Verdict::TimedOut, name.clone())),
+            Ended::Passed => reaching.push(name.clone()),
+            Ended::Failed(test) => return Ok(Some((Verdict::Caught, format!("{name} {test}")))),
+            Ended::TookTooLong => return Ok(Some((Verdict::TimedOut, name.clone()))),
         }
     }
-    let how = if reaching.is_empty() { "no test reaches it".to_owned() } else { reaching.join(" ") };
-    Ok((Verdict::Survived, how))
+    Ok(None)
 }
 
 /// The beginning of the names of a file's unit tests.
@@ -185,9 +215,9 @@ fn module(file: &str) -> String {
     format!("{path}::")
 }
 
-fn progress(done: u32, of: usize) {
+fn progress(stage: &str, done: usize, of: usize) {
     if std::io::stderr().is_terminal() {
-        eprint!("\r{done} of {of} ");
+        eprint!("\r{done} of {of}: {stage} ");
     }
 }
 
