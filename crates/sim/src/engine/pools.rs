@@ -155,50 +155,61 @@ impl Pools {
 mod tests {
     use super::*;
 
-    /// 128 of each kind: congested with more than 112, and until fewer than 103 are taken.
-    #[test]
-    fn a_pool_is_congested_from_seven_eighths_on() {
-        let mut pools = Pools::of_kinds(128);
-        let pool = pools.of(true, 0);
-        let mut seen = Vec::new();
-        for _ in 0..128 {
-            pools.take(pool);
-            seen.push(pools.is_congested(true));
-        }
-        assert_eq!(seen.iter().position(|congested| *congested), Some(112), "the 113th");
-        assert!(seen[112..].iter().all(|congested| *congested));
-        assert!(!pools.is_congested(false), "each kind has its own");
-        for left in (0..128).rev() {
-            pools.give_back(pool);
-            assert_eq!(pools.is_congested(true), left >= 103, "{left} left");
-        }
-        let mut queues = Pools::of_queues(128, 1);
-        (0..128).for_each(|_| queues.take(0));
-        assert!(!queues.is_congested(true), "hardware queues have no such rule");
+    const NOW: Instant = Instant::EPOCH;
+
+    fn taken(mut pools: Pools, pool: usize, count: u32) -> Pools {
+        (0..count).for_each(|_| pools.take(pool));
+        pools
     }
 
-    /// A thread that had to wait may take half as many again, 32 of them, for 20 ms.
     #[test]
-    fn a_batch_overdraws_a_pool_by_half() {
-        let now = Instant::EPOCH;
-        let granted = Batch::NONE.granted(now);
-        let fills = |mut pools: Pools, now: Instant, batch: Batch| {
-            (0..1000)
-                .take_while(|_| {
-                    !pools.is_full(0, now, batch) && {
-                        pools.take(0);
-                        true
-                    }
-                })
-                .count()
-        };
-        assert_eq!(fills(Pools::of_kinds(128), now, Batch::NONE), 128);
-        assert_eq!(fills(Pools::of_kinds(128), now, granted), 192);
-        assert_eq!(fills(Pools::of_kinds(7), now, granted), 10, "rounded down");
-        assert_eq!(fills(Pools::of_queues(128, 1), now, granted), 128, "hardware queues have no such rule");
-        let end = now + Duration::from_ms(20);
-        assert_eq!(fills(Pools::of_kinds(128), end, granted), 192);
-        assert_eq!(fills(Pools::of_kinds(128), end + Duration::from_ns(1), granted), 128);
-        assert_eq!((granted.left, fills(Pools::of_kinds(128), now, Batch { left: 0, ..granted })), (32, 128));
+    fn a_pool_is_congested_from_seven_eighths_until_thirteen_sixteenths() {
+        let mut pools = taken(Pools::of_kinds(128), SYNC, 112);
+        assert!(!pools.is_congested(true));
+        pools.take(SYNC);
+        assert!(pools.is_congested(true) && !pools.is_congested(false));
+        (103..113).for_each(|_| pools.give_back(SYNC));
+        assert!(pools.is_congested(true), "103 of 128");
+        pools.give_back(SYNC);
+        assert!(!pools.is_congested(true), "102 of 128");
+        // It is congested again only at the upper limit.
+        let pools = taken(pools, SYNC, 10);
+        assert!(!pools.is_congested(true), "112 of 128");
+    }
+
+    #[test]
+    fn a_thread_that_had_to_wait_overdraws_a_pool_by_half_for_a_moment() {
+        let batch = Batch::NONE.granted(NOW);
+        let full = |count, batch, now| taken(Pools::of_kinds(128), ASYNC, count).is_full(ASYNC, now, batch);
+        assert_eq!((full(127, Batch::NONE, NOW), full(128, Batch::NONE, NOW)), (false, true));
+        assert_eq!((full(191, batch, NOW), full(192, batch, NOW)), (false, true));
+        let last = NOW + Duration::from_ms(20);
+        assert_eq!((full(128, batch, last), full(128, batch, last + Duration::from_ns(1))), (false, true));
+        assert!(full(128, Batch { left: 0, ..batch }, NOW), "its 32 requests are used up");
+    }
+
+    #[test]
+    fn hardware_queues_have_neither_rule_and_a_pool_each() {
+        let batch = Batch::NONE.granted(NOW);
+        let pools = taken(Pools::of_queues(64, 4), 1, 64);
+        assert_eq!((pools.requests(), Pools::of_kinds(64).requests()), (256, 64));
+        assert!(pools.is_full(1, NOW, batch) && !pools.is_full(2, NOW, batch));
+        assert!(!pools.is_congested(true) && !pools.is_congested(false));
+        assert_eq!([pools.of(true, 5), pools.of(false, 5)], [1, 1]);
+        assert_eq!([true, false].map(|sync| Pools::of_kinds(64).of(sync, 5)), [SYNC, ASYNC]);
+    }
+
+    #[test]
+    fn threads_wait_in_order_and_those_with_sync_requests_come_first() {
+        let mut pools = taken(taken(Pools::of_kinds(2), SYNC, 2), ASYNC, 2);
+        [(1, false), (2, true), (3, true)].map(|(thread, sync)| pools.wait(thread, sync, 0));
+        assert_eq!((pools.waiting(), pools.pop_waiter()), (3, None));
+        pools.give_back(SYNC);
+        pools.give_back(ASYNC);
+        assert_eq!([(); 4].map(|()| pools.pop_waiter()), [Some(2), Some(3), Some(1), None]);
+        assert_eq!(pools.waiting(), 0);
+        let mut pools = Pools::of_queues(1, 2);
+        [(1, 1), (2, 0)].map(|(thread, queue)| pools.wait(thread, false, queue));
+        assert_eq!([(); 2].map(|()| pools.pop_waiter()), [Some(2), Some(1)]);
     }
 }
