@@ -53,6 +53,25 @@ fn null_makes_calls_and_no_requests() {
     assert_eq!(outcome.clients[0].read.calls, 10);
 }
 
+/// The numbers of the calls that a pause of 10 ms comes before, from 0.
+fn pauses(lines: &str) -> Vec<usize> {
+    let text = "[j]\nrw=randread\nbs=4k\nsize=16m\ndirect=1\nnumber_ios=13\nthinktime=10ms\n";
+    let (_, mut calls) = run(&format!("{text}{lines}\n"));
+    calls.sort_by_key(|c| c.id);
+    let pause = |pair: &[Call]| pair[1].began.saturating_sub(pair[0].began) >= Duration::from_ms(10);
+    (1..).zip(calls.windows(2)).filter(|(_, pair)| pause(pair)).map(|(i, _)| i).collect()
+}
+
+#[test]
+fn a_pause_comes_after_as_many_calls_as_thinktime_blocks_says() {
+    assert_eq!(pauses("thinktime_blocks=1"), (1..13).collect::<Vec<_>>());
+    assert_eq!(pauses("thinktime_blocks=3"), [3, 6, 9, 12]);
+    assert_eq!(pauses("thinktime_blocks=5"), [5, 10]);
+    assert_eq!(pauses("thinktime_blocks=13"), [0; 0]);
+    // With four calls in flight, those that have ended count.
+    assert_eq!(pauses("thinktime_blocks=5\nioengine=libaio\niodepth=4"), [8]);
+}
+
 /// The blocks of 4 KiB at which calls begin, a `w` behind those of writes.
 fn blocks(lines: &str) -> String {
     let (_, mut calls) = run(&format!("[j]\nfilename=f\nsize=64k\nbs=4k\n{lines}\n"));
