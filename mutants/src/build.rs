@@ -19,9 +19,6 @@ pub(crate) const STAGES: [&str; 5] = [
 /// The stage with the unit tests of BFQ's rules.
 pub(crate) const RULES_STAGE: &str = "--package fairhead-core --lib";
 
-const CHECK: &str =
-    "--package fairhead-core --package fairhead-sim --package fairhead-live --lib --keep-going";
-
 /// A program with tests.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {
@@ -46,14 +43,16 @@ impl Fault {
     }
 }
 
-/// Where the tree does not compile; each list is the places of one error, the main ones first.
-pub(crate) fn check(tree: &Path, target: &Path) -> Result<Vec<Vec<Fault>>, String> {
-    let (succeeded, messages) = cargo(tree, target, "check", CHECK)?;
+/// Where crates, named by their folders, do not compile; each list is the places of one error, the main ones
+/// first.
+pub(crate) fn check(tree: &Path, target: &Path, crates: &BTreeSet<&str>) -> Result<Vec<Vec<Fault>>, String> {
+    let packages: String = crates.iter().map(|name| format!("--package fairhead-{name} ")).collect();
+    let (succeeded, messages) = cargo(tree, target, "check", &format!("{packages}--lib --keep-going"))?;
     let faults: Vec<Vec<Fault>> = messages.iter().filter_map(|message| faults(message, tree)).collect();
     if succeeded || !faults.is_empty() {
         return Ok(faults);
     }
-    Err(format!("cargo check {CHECK}: failed without an error in a file\n{}", rendered(&messages)))
+    Err(format!("cargo check {packages}: failed without an error in a file\n{}", rendered(&messages)))
 }
 
 /// Builds the test programs of a stage.

@@ -129,7 +129,8 @@ fn viable(
             let viable = order.iter().filter(|change| is_viable(verdicts, change));
             let some: Vec<&Change> = viable.take(count).collect();
             tree.write(&some)?;
-            let faults = build::check(&tree.path(), &tree.folder.join("build"))?;
+            let crates = some.iter().filter_map(|change| change.file.split('/').nth(1)).collect();
+            let faults = build::check(&tree.path(), &tree.folder.join("build"), &crates)?;
             if faults.is_empty() {
                 break;
             }

@@ -101,7 +101,7 @@ impl Suite {
         if !tests.is_empty() {
             command.arg("--exact").args(tests);
         }
-        run(command, Duration::from_secs(20) + 6 * self.time, |_| {})
+        run(command, Duration::from_secs(15) + 3 * self.time, |_| {})
     }
 }
 
