@@ -8,12 +8,13 @@ use std::process::{Command, Stdio};
 
 /// The tests that changes go through, as arguments of `cargo test`, those first that are built and run soonest:
 /// all tests of `core`, `device` and `sim`; of `live` those in virtual time and on plain files.
-pub(crate) const STAGES: [&str; 5] = [
+pub(crate) const STAGES: [&str; 6] = [
     RULES_STAGE,
     "--package fairhead-core --test *",
     "--package fairhead-live --lib --test request_queue --test next_request --test disk",
-    "--package fairhead-sim --lib --test same_bytes",
-    "--package fairhead-device --package fairhead-sim --test *",
+    "--package fairhead-sim --lib",
+    "--package fairhead-sim --test *",
+    "--package fairhead-device --lib --test *",
 ];
 
 /// The stage with the unit tests of BFQ's rules.
