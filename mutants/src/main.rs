@@ -106,7 +106,9 @@ fn run(options: &Options) -> Result<(), String> {
     }
     let drawn = viable(&mut tree, &order, options.count, &mut verdicts)?;
     go_through(&tree, &drawn, options.rules, &mut verdicts)?;
-    let named = drawn.iter().map(|change| change.name.as_str());
+    // With those that do not compile, up to the last one that was drawn.
+    let seen = order.iter().position(|change| Some(change) == drawn.last()).map_or(0, |last| last + 1);
+    let named = order[..seen].iter().map(|change| change.name.as_str());
     let all: Vec<(&str, Verdict)> = named.filter_map(|name| Some((name, verdicts.of(name)?))).collect();
     print!("\n{}{}\n", verdicts::table(&all), path.display());
     Ok(())
