@@ -308,6 +308,12 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_is_0_or_1() {
+        assert_eq!([false, true].map(bool::raw), [0, 1]);
+        assert_eq!([0, 1, 2].map(bool::from_raw), [Some(false), Some(true), None]);
+    }
+
+    #[test]
     fn validates_fields_that_were_set_directly() {
         assert!(Sample { many: 0, ..Sample::default() }.validate().is_err());
         assert!(Sample::default().validate().is_ok());

@@ -250,3 +250,20 @@ fn books_can_begin_anew() {
     e.control(at(10), Control::GroupExit(G[1])).unwrap();
     assert_eq!(e.reset_stats(at(10), G[1]), Err(Refusal::NoGroup(G[1])));
 }
+
+#[test]
+fn reservations_of_all_groups_together_must_fit_the_disk() {
+    let mut groups = Groups::new(5, 1000);
+    let none = Requests::new(8);
+    let mut reserve = |group: usize, iops| groups.control(&Control::SetMin(G[group], Min { iops }), &none);
+    reserve(1, 600).unwrap();
+    assert_eq!(reserve(2, 401), Err(Refusal::Infeasible { sum: 1001, capacity: 1000 }));
+    reserve(2, 400).unwrap();
+    assert_eq!(reserve(3, 1), Err(Refusal::Infeasible { sum: 1001, capacity: 1000 }));
+    // What a group had before does not count beside what it is to have.
+    reserve(1, 500).unwrap();
+    reserve(1, 600).unwrap();
+    // Less is accepted, and so is none.
+    reserve(2, 0).unwrap();
+    reserve(1, 1000).unwrap();
+}
