@@ -213,3 +213,34 @@ fn async_requests_may_use_three_quarters_of_the_tags() {
     }
     assert!(!elevator.has_room(&request(Op::Write, 0)) && elevator.has_room(&request(Op::Read, 0)));
 }
+
+#[test]
+fn a_percentile_is_the_bucket_up_to_which_the_samples_add_up() {
+    let percentile = |percent| {
+        let mut histogram = Histogram::default();
+        for us in [5, 5, 5, 5, 15, 15, 15, 15, 25, 25, 25, 25] {
+            histogram.add(Duration::from_us(us), Duration::from_us(40));
+        }
+        assert_eq!(histogram.percentile(at(0), percent), None, "12 samples are few, for a second");
+        let bucket = histogram.percentile(at(1_000_000), percent);
+        assert_eq!(histogram.samples, 0, "it starts anew");
+        bucket
+    };
+    // Four samples in each of the first three buckets: a third of them is not above the first.
+    assert_eq!([1, 33, 34, 66, 67, 100].map(percentile), [0, 0, 1, 1, 2, 2].map(Some));
+}
+
+#[test]
+fn of_two_that_join_and_came_together_the_first_keeps_its_place() {
+    for (first, then) in [(0, 0), (0, 1)] {
+        let mut elevator = Rig::new().elevator;
+        let mut insert = |us, tag, start| elevator.insert(at(us), Tag(tag), request(Op::Read, start));
+        assert_eq!(insert(first, 0, 1000), Insert::Queued);
+        assert_eq!(insert(then, 1, 5000), Insert::Queued);
+        assert_eq!(insert(then, 2, 1016), Insert::Queued);
+        assert!(matches!(insert(then, 3, 1008), Insert::Merged { into: Tag(0), .. }));
+        assert_eq!(elevator.requests()[Tag(0)].rq.len, Sectors(24), "all three are one");
+        assert_eq!(elevator.dispatch(at(2)), Dispatch::Issue(Tag(0)));
+        assert_eq!(elevator.dispatch(at(2)), Dispatch::Issue(Tag(1)));
+    }
+}
