@@ -63,4 +63,12 @@ mod tests {
         assert_eq!(winner(40000, 10, 50000), 40000, "10 is too far back, so wrapped");
         assert_eq!(winner(20, 10, 50000), 10, "both wrapped: the smaller start");
     }
+
+    #[test]
+    fn of_two_at_one_place_the_first_is_preferred() {
+        for start in [1100, 900, 10] {
+            assert!(first_is_nearer(Sector(start), Sector(start), Sector(50_000), BACK), "{start}");
+        }
+        assert!(first_is_nearer(Sector(60_000), Sector(60_000), Sector(50_000), BACK));
+    }
 }

@@ -514,6 +514,25 @@ mod tests {
     }
 
     #[test]
+    fn an_entity_is_the_only_active_one_if_no_other_is_on_the_tree() {
+        let (mut wf2q, mut tree) = (Wf2q::<Tag>::new(3, 0), ServiceTree::new(0));
+        let only =
+            |wf2q: &Wf2q<Tag>, tree: &ServiceTree| [0, 1, 2].map(|i| wf2q.is_only_active(tree, Tag(i)));
+        for i in 0..3 {
+            wf2q.attach(&mut tree, Tag(i));
+            wf2q.set_times(Tag(i), 0, 10 + u64::from(i));
+        }
+        wf2q.activate(&mut tree, Tag(1));
+        assert_eq!(only(&wf2q, &tree), [false, true, false]);
+        wf2q.retire(&mut tree, Tag(2));
+        assert_eq!(only(&wf2q, &tree), [false, true, false], "one on the idle tree is not active");
+        wf2q.activate(&mut tree, Tag(0));
+        assert_eq!(only(&wf2q, &tree), [false; 3]);
+        wf2q.hold(&mut tree, Tag(1));
+        assert_eq!(only(&wf2q, &tree), [true, false, false]);
+    }
+
+    #[test]
     fn the_idle_tree_keeps_weight_until_virtual_time_gets_there() {
         for kernel in [false, true] {
             let (mut wf2q, mut tree) = (Wf2q::<Tag>::new(4, 0), ServiceTree::new(0));
