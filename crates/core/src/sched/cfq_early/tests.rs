@@ -164,6 +164,20 @@ fn the_older_of_two_requests_that_start_alike_leaves_at_once() {
     assert_eq!(rig.serve_all(ms(0)), [500]);
 }
 
+#[test]
+fn a_request_that_an_older_one_joins_expires_as_that_would() {
+    let mut rig = Rig::<CfqTs1>::new(Ts1::default());
+    rig.queue(ms(0), read(1, 4000));
+    assert_eq!(rig.serve(ms(0)), [4000]);
+    rig.queue(ms(1), read(1, 116));
+    rig.queue(ms(10), read(1, 5000));
+    let young = rig.queue(ms(20), read(1, 100));
+    assert!(matches!(rig.add(ms(20), read(1, 108)).1, Insert::Merged { .. }));
+    assert_eq!(rig.elevator.requests()[young].rq.len, Sectors(24), "the one at 116 has joined it");
+    // The head is at 4008, so the one at 5000 is nearer; but it expires later than that of the first ms.
+    assert_eq!(rig.issue(ms(600)), young);
+}
+
 // cfq-2.6.10.
 
 #[test]

@@ -244,3 +244,13 @@ fn of_two_that_join_and_came_together_the_first_keeps_its_place() {
         assert_eq!(elevator.dispatch(at(2)), Dispatch::Issue(Tag(1)));
     }
 }
+
+#[test]
+fn a_run_is_wanted_while_requests_wait_and_not_for_those_at_the_device() {
+    let mut rig = Rig::new();
+    assert!(!rig.elevator.wants_run(), "nothing waits");
+    let tag = rig.queue(0, Op::Read);
+    assert!(rig.elevator.wants_run());
+    assert_eq!(rig.issue(0), Some(tag));
+    assert!(!rig.elevator.wants_run(), "the only one is at the device");
+}
