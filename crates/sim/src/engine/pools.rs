@@ -202,14 +202,14 @@ mod tests {
     #[test]
     fn threads_wait_in_order_and_those_with_sync_requests_come_first() {
         let mut pools = taken(taken(Pools::of_kinds(2), SYNC, 2), ASYNC, 2);
-        [(1, false), (2, true), (3, true)].map(|(thread, sync)| pools.wait(thread, sync, 0));
+        [(1, false), (2, true), (3, true)].iter().for_each(|&(thread, sync)| pools.wait(thread, sync, 0));
         assert_eq!((pools.waiting(), pools.pop_waiter()), (3, None));
         pools.give_back(SYNC);
         pools.give_back(ASYNC);
         assert_eq!([(); 4].map(|()| pools.pop_waiter()), [Some(2), Some(3), Some(1), None]);
         assert_eq!(pools.waiting(), 0);
         let mut pools = Pools::of_queues(1, 2);
-        [(1, 1), (2, 0)].map(|(thread, queue)| pools.wait(thread, false, queue));
+        [(1, 1), (2, 0)].iter().for_each(|&(thread, queue)| pools.wait(thread, false, queue));
         assert_eq!([(); 2].map(|()| pools.pop_waiter()), [Some(2), Some(1)]);
     }
 }
