@@ -522,6 +522,7 @@ mod tests {
         let early = with(Boost::Early);
         assert_eq!(early.period(&busy, &RANDOM), None);
         assert_eq!(early.period(&two(), &RANDOM), Some(MS * 8), "whether it seeks or not");
+        assert_eq!(early.period(&two(), &RAISED), Some(MS * 20));
         assert_eq!(rule().period(&busy, &SEQUENTIAL), Some(MS * 8));
     }
 
