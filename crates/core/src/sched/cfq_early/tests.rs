@@ -166,9 +166,9 @@ fn the_older_of_two_requests_that_start_alike_leaves_at_once() {
 
 #[test]
 fn a_request_that_an_older_one_joins_expires_as_that_would() {
-    let mut rig = Rig::<CfqTs1>::new(Ts1::default());
+    let mut rig = rig::<CfqTs1>(Ts1::default());
     rig.queue(ms(0), read(1, 4000));
-    assert_eq!(rig.serve(ms(0)), [4000]);
+    assert_eq!(rig.serve_all(ms(0)), [4000]);
     rig.queue(ms(1), read(1, 116));
     rig.queue(ms(10), read(1, 5000));
     let young = rig.queue(ms(20), read(1, 100));

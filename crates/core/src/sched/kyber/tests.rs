@@ -1,7 +1,7 @@
 extern crate std;
 use super::*;
 use crate::testkit::{self, us as at};
-use crate::{Elevator, Sector, Sectors, TaskId};
+use crate::{Elevator, Insert, Sector, Sectors, TaskId};
 use std::string::{String, ToString};
 use std::vec::Vec;
 
@@ -233,7 +233,7 @@ fn a_percentile_is_the_bucket_up_to_which_the_samples_add_up() {
 #[test]
 fn of_two_that_join_and_came_together_the_first_keeps_its_place() {
     for (first, then) in [(0, 0), (0, 1)] {
-        let mut elevator = Rig::new().elevator;
+        let mut elevator = rig().elevator;
         let mut insert = |us, tag, start| elevator.insert(at(us), Tag(tag), request(Op::Read, start));
         assert_eq!(insert(first, 0, 1000), Insert::Queued);
         assert_eq!(insert(then, 1, 5000), Insert::Queued);
@@ -247,10 +247,10 @@ fn of_two_that_join_and_came_together_the_first_keeps_its_place() {
 
 #[test]
 fn a_run_is_wanted_while_requests_wait_and_not_for_those_at_the_device() {
-    let mut rig = Rig::new();
+    let mut rig = rig();
     assert!(!rig.elevator.wants_run(), "nothing waits");
-    let tag = rig.queue(0, Op::Read);
+    let tag = rig.queue_op(0, Op::Read);
     assert!(rig.elevator.wants_run());
-    assert_eq!(rig.issue(0), Some(tag));
+    rig.issues(at(0), tag);
     assert!(!rig.elevator.wants_run(), "the only one is at the device");
 }
