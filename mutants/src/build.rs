@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The tests that changes go through, as arguments of `cargo test`, those first that are built and run soonest:
-/// all tests of `core`, `device` and `sim`; of `live` those in virtual time and on plain files.
+/// The tests that changes go through, as arguments of `cargo test`, those first that are built and run
+/// soonest: all tests of `core`, `device` and `sim`; of `live` those in virtual time and on plain files.
 pub(crate) const STAGES: [&str; 6] = [
     RULES_STAGE,
     "--package fairhead-core --test *",
