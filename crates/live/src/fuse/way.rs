@@ -173,7 +173,7 @@ mod tests {
         assert!(why.contains("too busy: 41 of 400 reads"), "{why}");
     }
 
-    /// Reads of a measurement that fails are no reads of the disk's users: the model is renewed after them, too.
+    /// Reads of a measurement that fails are no reads of the disk's users: the model is renewed after them.
     #[test]
     fn the_model_forgets_reads_of_a_measurement_that_failed() {
         let file = tempfile::tempfile().unwrap();

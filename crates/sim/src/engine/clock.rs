@@ -49,7 +49,7 @@ impl Clock {
         self.events.pop()
     }
 
-    /// Goes on to the time of what is handled next. Time never goes backwards: what is late comes now.
+    /// Advances to the time of what is handled next. Time never goes backwards: what is late comes now.
     #[inline]
     pub(super) fn advance(&mut self, at: Instant) {
         self.now = self.now.max(at);
