@@ -11,8 +11,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Variables for tests with drawn cases, unless they are set: fewer cases than CI has. Some tests draw one case
-/// for 20 plans.
+/// Variables for tests with drawn cases, unless they are set: fewer cases than CI has. Some tests draw one
+/// case for 20 plans.
 const FEW: [(&str, &str); 4] =
     [("FAIRHEAD_SEEDS", "8"), ("FAIRHEAD_PLANS", "20"), ("FAIRHEAD_SMALL", "3"), ("PROPTEST_CASES", "64")];
 
