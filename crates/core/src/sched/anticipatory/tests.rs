@@ -429,6 +429,32 @@ fn newcomers_that_exit_are_not_waited_for() {
     }
 }
 
+/// New tasks that pause for about a second before their second request, which counts as 19 ticks. The mean of
+/// first samples goes 2, 4, 6, 7 in whole ticks, and a wait lasts for 6.
+#[test]
+fn newcomers_that_think_for_long_are_not_waited_for() {
+    for config in [early(), late()] {
+        let limits = Limits { tick: Duration::from_ms(1), ..Limits::default() };
+        let mut rig = Rig::<Anticipatory>::with(limits, config);
+        let mut found = Vec::new();
+        for n in 0..7_u32 {
+            let (time, start) = (3000 * u64::from(n), u64::from(n) * FAR);
+            rig.serve(time, read(10 + n, start));
+            let other = rig.insert(time + 6, write(1, 7));
+            let waits = rig.dispatch(time + 6) == Dispatch::Hold(Hold::Anticipate);
+            if waits {
+                rig.timer(time + 20);
+                rig.issues(time + 20, other);
+            }
+            rig.complete(time + 30, other);
+            found.push((rig.sched().tasks.newcomers.think_mean(), waits));
+            rig.serve(time + 1000, read(10 + n, start + 8));
+        }
+        let expected = [(0, true), (2, true), (4, true), (6, true), (7, false), (9, false), (10, false)];
+        assert_eq!(found, expected, "{:?}", config.variant);
+    }
+}
+
 #[test]
 fn a_slot_is_given_back_when_a_task_has_gone() {
     let mut rig = Rig::<Anticipatory>::with(Limits { tasks: 2, ..Limits::default() }, late());
