@@ -365,7 +365,8 @@ mod tests {
             rule.find(Sector(100), &of, || seeks, || 8192, |_| true).0.is_some()
         };
         assert!(found(&rule, READER, false) && !found(&rule, READER, true));
-        for of in [Reader { sync: false, ..READER }, Reader { alone: true, ..READER }] {
+        let asyn = Reader { sync: false, ..READER };
+        for of in [asyn, Reader { is_idle_class: true, ..asyn }, Reader { alone: true, ..READER }] {
             assert!(!found(&rule, of, false));
             assert_eq!(rule.find(Sector(9999), &of, || false, || 8192, |_| true), (None, NOWHERE));
         }

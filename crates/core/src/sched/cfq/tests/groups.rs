@@ -308,6 +308,15 @@ fn a_task_that_moves_leaves_its_requests_and_has_a_new_queue() {
 }
 
 #[test]
+fn a_task_can_leave_a_queue_behind_with_each_request_if_there_are_groups() {
+    for (groups, tags, own) in [(1, 256, 20), (2, 256, 266), (1, 4, 14), (2, 4, 14)] {
+        let limits = Limits { groups, tasks: 10, tags, ..Limits::default() };
+        let rig = Bare::with(limits, Config::default());
+        assert_eq!(rig.cfq.queues.pooled(), own, "{groups} groups, {tags} tags");
+    }
+}
+
+#[test]
 fn a_group_goes_while_its_requests_are_in_flight_and_its_number_comes_back() {
     for era in ERAS {
         let mut rig = Bare::with(several(3), old(era));
