@@ -419,6 +419,8 @@ mod tests {
         activity.arrived(start + ms(300), ms(39), false);
         assert!(activity.io_bound);
         assert_eq!((activity.io_start, activity.idle_total), (start + ms(150), ms(25)));
+        activity.arrived(start + ms(350), ms(0), false);
+        assert_eq!((activity.io_start, activity.idle_total), (start + ms(150), ms(25)), "just not more");
     }
 
     const IDLE: Duration = Duration::from_ms(8);
