@@ -1,5 +1,6 @@
 //! Tests.
 
+mod conform;
 mod engine;
 mod heuristics;
 mod rig;
