@@ -3,6 +3,7 @@
 use super::rig::*;
 use crate::sched::bfq::rules::idle::Boost;
 use crate::sched::bfq::view::Expire;
+use crate::trace::Detail;
 use crate::units::Weight;
 use core::num::NonZeroU16;
 
@@ -580,6 +581,23 @@ mod slots {
             drained += 1;
         }
         assert_eq!((drained, rig.requests.queued()), (29, 0));
+    }
+
+    #[test]
+    fn virtual_times_are_recorded_of_a_queue_and_of_the_groups_above_it() {
+        let mut rig = Rig::new(plain());
+        rig.control(Control::SetParent(GroupId(2), GroupId(1)));
+        rig.insert(in_group(read(1, 1000), 2));
+        let (q, h) = (rig.of(1), &rig.bfq.hierarchy);
+        let of_group = |g| (Some(g), h.group_times(g), h.group_weight(g));
+        let expected = [(None, h.times(q), h.weight(q)), of_group(GroupId(2)), of_group(GroupId(1))];
+        let events = core::iter::from_fn(|| rig.books.trace.pop());
+        let times = events.into_iter().filter_map(|e| match e.detail {
+            Detail::Times { group, start, finish, weight } => Some((group, (start, finish), weight)),
+            _ => None,
+        });
+        let times: Vec<_> = times.collect();
+        assert_eq!(times.last_chunk(), Some(&expected));
     }
 }
 
