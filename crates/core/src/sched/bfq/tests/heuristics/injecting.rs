@@ -207,6 +207,14 @@ fn a_second_arm_gets_a_request_when_it_has_too_little_to_do() {
     }
     let of = |task| issued.iter().filter(|&&t| t == task).count();
     assert_eq!((of(1), of(2)), (4, 4), "{issued:?}: both arms are kept busy up to 4 requests");
+    // The queue in service needs the second arm, and the first one is behind after each of its requests.
+    let mut rig = Rig::with(limits, injecting());
+    for i in 0..20 {
+        rig.insert(read(2, high + 8 * i));
+        rig.insert(read(1, low + 8 * i));
+    }
+    let issued: Vec<u32> = (0..8).map(|_| rig.issue().1).collect();
+    assert_eq!(issued, [2, 1, 2, 1, 2, 1, 2, 1]);
     let mut rig = Rig::with(limits, Config { actuators: false, ..injecting() });
     for i in 0..20 {
         rig.insert(read(1, low + 8 * i));
