@@ -119,6 +119,40 @@ fn the_close_request_ahead_is_taken_before_the_one_behind() {
     }
 }
 
+/// The queue in service is not in the order of positions, but its next request counts as one there.
+#[test]
+fn the_queue_in_service_may_be_the_closest_or_farther_than_a_waiting_one() {
+    // (the next request of task 4, which is in service; where task 1 asks; with whom it merges)
+    let cases = [
+        (58_400, 50_050, 3),
+        (58_400, 58_300, 4),
+        (58_300, 58_300, 4),
+        (41_800, 50_150, 3),
+        (41_800, 41_900, 4),
+    ];
+    for (next, position, expected) in cases {
+        let mut rig = Rig::new(early());
+        rig.serve(read(4, 7_000_000));
+        rig.serve(read(4, 7_000_008));
+        rig.insert(read(3, 50_100));
+        rig.insert(read(4, next));
+        let (three, four) = (rig.of(3), rig.of(4));
+        assert_eq!(rig.bfq.in_service, Some(four), "it was idled for");
+        assert_ne!(three, four, "they are too far from each other");
+        rig.insert(read(1, position));
+        let one = rig.of(1);
+        let found = if one == three {
+            3
+        } else if one == four {
+            4
+        } else {
+            0
+        };
+        assert_eq!(found, expected, "beside {next}, from {position}");
+        rig.drain();
+    }
+}
+
 #[test]
 fn queues_that_do_not_fit_are_not_merged() {
     let seeky: fn(&mut Rig, u32) = |rig, task| make_seeky(rig, task);
@@ -132,9 +166,17 @@ fn queues_that_do_not_fit_are_not_merged() {
         rig.queue(task).since_backlog = 8;
         rig.queue(task).first_io = now - ms(100);
     };
-    for (what, change, merges) in
-        [("seeky", seeky, false), ("too late", late, false), ("just not", fits, true)]
-    {
+    let unserved: fn(&mut Rig, u32) = |rig, task| {
+        let now = rig.now;
+        rig.queue(task).since_backlog = 0;
+        rig.queue(task).first_io = now - ms(1000);
+    };
+    for (what, change, merges) in [
+        ("seeky", seeky, false),
+        ("too late", late, false),
+        ("just not", fits, true),
+        ("not served since its backlog began", unserved, true),
+    ] {
         for task in [1, 2] {
             let mut rig = near(early(), 1024);
             change(&mut rig, task);
