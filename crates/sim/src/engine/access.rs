@@ -383,6 +383,15 @@ mod tests {
         assert!((78_500..81_500).contains(&head), "{head}");
     }
 
+    /// fio multiplies by one less than there are blocks, and rounds down.
+    #[test]
+    fn pareto_never_gives_the_last_rank() {
+        assert_eq!(popularity(Distribution::Pareto(0.2), 1), [100_000]);
+        assert_eq!(popularity(Distribution::Pareto(0.2), 2), [100_000, 0]);
+        let three = popularity(Distribution::Pareto(0.2), 3);
+        assert!(three[1] > 0 && three[2] == 0, "{three:?}");
+    }
+
     #[test]
     fn normal_is_around_the_middle() {
         let mut rng = Rng::new(2, "test");
