@@ -319,6 +319,31 @@ mod tests {
         assert_eq!(found(1000, 64).0, 64);
     }
 
+    /// How many calls are tried in the windows after the first, of one call each, which takes 1 ms for each
+    /// that is in flight. The target is in milliseconds.
+    fn tried<const WINDOWS: usize>(target: u64) -> [u32; WINDOWS] {
+        let (target, window) = (Duration::from_ms(target), Duration::from_ms(1));
+        let target = LatencyTarget { target, window, percentile: 99.0, run: true };
+        let mut depth = Depth::new(target, 64).unwrap();
+        let mut now = Instant::EPOCH;
+        [(); WINDOWS].map(|()| {
+            now = now + window;
+            let _ = depth.call_ended(Duration::from_ms(u64::from(depth.now())), now);
+            depth.now()
+        })
+    }
+
+    #[test]
+    fn the_number_of_calls_doubles_until_it_is_too_many() {
+        assert_eq!(tried(1000), [2, 4, 8, 16, 32, 64, 64]);
+        assert_eq!(tried(5), [2, 4, 8, 6, 5]);
+    }
+
+    #[test]
+    fn one_call_more_is_tried_again_after_three_windows() {
+        assert_eq!(tried(5), [2, 4, 8, 6, 5, 5, 5, 6, 5, 5, 5, 6, 5]);
+    }
+
     #[test]
     fn a_latency_that_one_call_exceeds_is_given_up() {
         let target = LatencyTarget { target: Duration::from_ms(1), ..LatencyTarget::default() };
