@@ -208,6 +208,22 @@ fn below_the_background_limit_nothing_is_written_at_once() {
 }
 
 #[test]
+fn a_writer_looks_at_the_limits_after_1024_pages() {
+    for (kib, looks) in [(4096, true), (4092, false)] {
+        let text = format!("[w]\nrw=write\nbs={kib}k\nsize={}k\nthinktime=60s\noverwrite=1\n", 2 * kib);
+        Plan::on("ide2004")
+            .host("with 32 MiB of memory, of which 10 % may be dirty without more ado", |h| {
+                h.memory = 32 * MIB
+            })
+            .load("about 4 MiB are written; then nothing for a minute", &text)
+            .run()
+            .check("what is above the limit is written at once if the writer looks", |o| {
+                o.disk_series[..4].iter().any(|p| p.written_bytes > 0) == looks
+            });
+    }
+}
+
+#[test]
 fn nobody_starves_between_a_stream_in_and_a_stream_out() {
     for preset in PRESETS {
         Plan::on("ide2004")

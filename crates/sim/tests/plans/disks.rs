@@ -123,6 +123,14 @@ fn files_grow_on_several_disks() {
 }
 
 #[test]
+fn each_disk_has_its_first_file_where_the_job_says() {
+    let load = "[r]\nrw=read\nbs=64k\nsize=1m\nnumjobs=4\ndirect=1\nfh_disk=a,b\nfh_start=100000000sectors\n";
+    let (_, journal) = Plan::on("sata2009").load("four readers on two disks", load).record();
+    assert_eq!(journal.requests.len(), 64);
+    assert!(journal.requests.iter().all(|r| r.sector.0 >= 100_000_000));
+}
+
+#[test]
 fn what_cannot_be_is_said() {
     let fails = |load: &str| Plan::on("nas2020").load("", load).refused().to_string();
     assert_eq!(
