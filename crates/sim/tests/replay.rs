@@ -219,6 +219,43 @@ fn a_larger_trace_is_mapped_and_told() {
 }
 
 #[test]
+fn a_trace_begins_at_the_offset() {
+    let records: Vec<Record> = (0..10)
+        .map(|i| Record { task: TaskId(1), ..Record::new(us(i * 1000), Op::Read, Sector(i * 5000), 8) })
+        .collect();
+    let mut jobs = jobs(written(&records), |_| {});
+    jobs.jobs[0].offset = job::Size::Bytes(1 << 20);
+    let (rows, _) = journal(&scenario(jobs, "nas2020", "noop"));
+    let starts: Vec<u64> = rows.iter().map(|row| row.3).collect();
+    assert_eq!(starts, records.iter().map(|r| 2048 + r.sector.0).collect::<Vec<_>>());
+}
+
+/// Task 2 has many requests between the two of task 1, on a slower disk than when they were recorded.
+#[test]
+fn a_request_that_waits_for_other_tasks_is_counted() {
+    const BETWEEN: u64 = (1 << 16) + 2000;
+    let record = |at, task, sector| Record {
+        task: TaskId(task),
+        completed: Some(us(at + 1)),
+        ..Record::new(us(at), Op::Read, Sector(sector), 8)
+    };
+    let mut records = vec![record(0, 1, 0)];
+    records.extend((1..=BETWEEN).map(|i| record(2 * i, 2, i * 7_654_321 % 100_000_000)));
+    records.push(record(2 * BETWEEN + 2, 1, 8));
+    // What was made and what of it was held, by task, and whether it is told.
+    let held = |records: &[Record]| {
+        let o = run(jobs(written(records), |o| o.mode = Mode::Closed), "nas2020", "noop");
+        let figures = o.clients.iter().map(|c| c.replayed.unwrap());
+        let mut figures: Vec<(u64, u64)> = figures.map(|r| (r.made, r.held)).collect();
+        figures.sort_unstable();
+        (figures, o.notes.iter().any(|n| n.contains(" 1 requests waited for other tasks")))
+    };
+    assert_eq!(held(&records), (vec![(2, 1), (BETWEEN, 0)], true));
+    records.drain(1..=4000);
+    assert_eq!(held(&records), (vec![(2, 0), (BETWEEN - 4000, 0)], false), "all fit the window");
+}
+
+#[test]
 fn a_run_can_end_before_its_trace() {
     let records = drawn(11, 5000, 4);
     for mode in [Mode::Open, Mode::Closed] {
