@@ -141,14 +141,8 @@ fn the_queue_in_service_may_be_the_closest_or_farther_than_a_waiting_one() {
         assert_ne!(three, four, "they are too far from each other");
         rig.insert(read(1, position));
         let one = rig.of(1);
-        let found = if one == three {
-            3
-        } else if one == four {
-            4
-        } else {
-            0
-        };
-        assert_eq!(found, expected, "beside {next}, from {position}");
+        let found = [(three, 3), (four, 4)].into_iter().find(|(q, _)| *q == one);
+        assert_eq!(found.map(|(_, task)| task), Some(expected), "beside {next}, from {position}");
         rig.drain();
     }
 }
