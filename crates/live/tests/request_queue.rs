@@ -795,6 +795,30 @@ fn whoever_stands_behind_many_that_are_turned_away_is_tried_too() {
     assert!(took < Duration::from_ms(50), "{took:?}");
 }
 
+/// Each time, eight causes are asked about. What is left out is asked about a moment later, and there is no
+/// such timer if nothing is.
+#[test]
+fn causes_that_were_left_out_are_asked_about_a_moment_later() {
+    for (groups, left_out) in [(4, false), (5, true)] {
+        let mut s = Small::new(16);
+        let client = s.queue.join();
+        for group in 1..=groups {
+            let group = limited(&mut s, group, 1, 1);
+            for i in 0..40 {
+                let op = if i % 2 == 0 { Op::Read } else { Op::Write };
+                let (task, block) = (TaskId(10 + group.0), u64::from(group.0) * 100 + i * 2);
+                let bio = Bio { task, group, ..Small::bio(op, block, 0) };
+                s.queue.submit(s.now, client, bio, None);
+            }
+        }
+        while let Some(io) = s.start() {
+            s.finish(io);
+        }
+        let next = s.queue.next_timer().expect("limits open").since(s.now);
+        assert_eq!(next <= Duration::from_ms(1), left_out, "{} causes: in {next}", 2 * groups);
+    }
+}
+
 /// Each client that waits for the same cause is woken when it is gone, and in the order in which it came:
 /// clients of several limited groups, among them some that take back what they asked for, beside a busy one,
 /// under each scheduler.
