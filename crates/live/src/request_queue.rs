@@ -575,9 +575,16 @@ impl<D> RequestQueue<D> {
     fn cut(&self, slot: usize) -> (Piece, Request) {
         let p = &self.bios[slot];
         let offset = p.bio.offset + u64::from(p.placed);
-        // The first piece ends where the others begin: at a multiple of their size.
-        let most = self.settings.piece_bytes_max - (offset % u64::from(self.settings.piece_bytes_max)) as u32;
-        let len = most.min(p.bio.len - p.placed);
+        let left = p.bio.len - p.placed;
+        let len = match p.bio.op {
+            // A question is asked once, wherever its bytes are: they are only what it costs.
+            Op::Extents => left,
+            // The first piece ends where the others begin: at a multiple of their size.
+            _ => {
+                let size = self.settings.piece_bytes_max;
+                left.min(size - (offset % u64::from(size)) as u32)
+            }
+        };
         let piece = Piece {
             bio: BioId { slot, serial: p.serial },
             op: p.bio.op,

@@ -544,7 +544,8 @@ impl Store {
                 let mode = if is_hole { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
                 Fallocate::new(fd, len).offset(offset).mode(mode | libc::FALLOC_FL_KEEP_SIZE).build()
             }
-            (Way::Find, ..) => unreachable!("it is no operation of the ring"),
+            // The thread that looks it up is no part of the ring.
+            (Way::Find, ..) => Nop::new().build(),
             (Way::Allocate(mode), ..) => Fallocate::new(fd, len).offset(offset).mode(mode.into()).build(),
         };
         self.partial += usize::from(is_partial);
@@ -593,7 +594,10 @@ impl Store {
         run: Run,
     ) -> io::Result<()> {
         let piece = self.transfers[&io.0].pieces()[run.pieces.start];
-        let Some(Data::Question(question)) = *queue.data(&piece) else { unreachable!("it asks") };
+        let question = match queue.data(&piece) {
+            Some(Data::Question(question)) => Some(*question),
+            _ => None,
+        };
         let number = self.operations.insert(Operation::Do(Doing {
             io,
             run,
@@ -604,24 +608,27 @@ impl Store {
         }));
         let files = self.files.files();
         let file = (piece.file, &*files[piece.file.0 as usize].file);
-        if self.finder.ask(file, number, piece.offset, question).is_ok() {
+        if question.is_some_and(|q| self.finder.ask(file, number, piece.offset, q).is_ok()) {
             return Ok(());
         }
         drop(files);
-        *queue.data(&piece) = Some(Data::Extents(vec![(question.len, false)]));
+        if let Some(question) = question {
+            *queue.data(&piece) = Some(Data::Extents(vec![(question.len, false)]));
+        }
         // SAFETY: it names no memory.
         unsafe { ring.push(Nop::new().build(), Token::Store(number)) }
     }
 
     /// A thread has looked something up.
     pub(crate) fn found(&mut self, queue: &mut RequestQueue<Data>, number: usize, extents: Vec<Extent>) {
-        let Operation::Do(Doing { io, run, .. }) = self.operations.remove(number) else {
-            unreachable!("only questions are answered so")
+        let Some(Operation::Do(Doing { io, run, way: Way::Find, .. })) = self.operations.get(number) else {
+            return;
         };
+        let (io, run) = (*io, run.clone());
+        self.operations.remove(number);
         let transfer = self.transfers.get_mut(&io.0).expect("in flight");
-        let piece = transfer.pieces()[run.pieces.start];
-        *queue.data(&piece) = Some(Data::Extents(extents));
-        let Then::Done = transfer.step(run, Ok(piece.len.into())) else { unreachable!("it is one piece") };
+        *queue.data(&transfer.pieces()[run.pieces.start]) = Some(Data::Extents(extents));
+        transfer.settle();
         self.end_if_done(io);
     }
 
@@ -777,6 +784,7 @@ impl Store {
             Way::PunchHole if is_unsupported && first.op == Op::Discard => Ok(all),
             Way::PunchHole if is_unsupported => return self.push(ring, queue, io, run, Way::ZeroRange),
             Way::ZeroRange if is_unsupported => return self.push(ring, queue, io, run, Way::WriteZeros),
+            Way::Find if !matches!(queue.data(&first), Some(Data::Extents(_))) => Err(Errno::IO),
             Way::PunchHole | Way::ZeroRange | Way::Allocate(_) | Way::Find => outcome.map(|_| all),
         };
         let is_written = matches!(way, Way::Transfer | Way::WriteZeros);

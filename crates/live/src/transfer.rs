@@ -124,7 +124,7 @@ impl Transfer {
         Then::Do(runs)
     }
 
-    /// A run whose bytes are all written has become stable, too.
+    /// A run is done: what it wrote has become stable, too, or what it asked for is known.
     pub const fn settle(&mut self) {
         self.open -= 1;
     }

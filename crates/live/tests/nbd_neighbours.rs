@@ -61,6 +61,29 @@ fn block_status_counts_for_the_limits_of_its_group() {
     assert!(began.elapsed() >= Duration::from_millis(450), "{:?} for 51 of 100 a second", began.elapsed());
 }
 
+/// The bytes that a question costs may lie on both sides of a place where reads and writes are cut.
+#[test]
+fn block_status_has_one_answer_across_the_end_of_a_piece() {
+    const END: u64 = 512 << 10;
+    let folder = tempfile::tempdir().unwrap();
+    let path = image(folder.path(), "disk");
+    File::options().write(true).open(&path).unwrap().write_all_at(&[7; 64 << 10], END).unwrap();
+    let (server, socket) = serve(folder.path(), "bfq", &[Export::new("disk", &path)]);
+    let mut client = mapper(&socket, "disk").unwrap();
+    let expected = status(&mut client, 0, END - 4096, 64 << 10);
+    assert_eq!(expected, [(4096, true), (60 << 10, false)]);
+    for riops in [None, NonZeroU64::new(200)] {
+        server.disk().set_max("disk", Max { riops, ..Max::default() }).unwrap();
+        for before in [512, 1024, 3584] {
+            let extents = status(&mut client, 0, END - before, 64 << 10);
+            assert_eq!(extents, [(before as u32, true), ((64 << 10) - before as u32, false)], "{riops:?}");
+        }
+    }
+    let groups = server.disk().groups().unwrap();
+    let (_, stats) = groups.iter().find(|(name, _)| name == "disk").unwrap();
+    assert_eq!(stats.io_serviced.read(), 7, "one request for each question");
+}
+
 /// A file with many extents takes many questions, and the answers add up.
 #[test]
 fn the_answer_about_block_status_is_bounded_and_the_client_asks_again() {
