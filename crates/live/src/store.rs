@@ -800,7 +800,12 @@ impl Store {
             queue.sync_failed(first.file, errno);
         }
         match transfer.step(run, outcome) {
-            Then::Do(runs) => runs.into_iter().try_for_each(|run| self.push(ring, queue, io, run, way)),
+            Then::Do(runs) => runs.into_iter().try_for_each(|run| {
+                if self.transfers[&io.0].rest(&run).next().is_none() {
+                    return self.wait_for_sync(ring, first.file, (io, run));
+                }
+                self.push(ring, queue, io, run, way)
+            }),
             Then::ZeroFill(run) => {
                 for (piece, bytes) in transfer.rest(&run) {
                     let data = queue.data(piece).as_mut().expect("read into").memory_mut();

@@ -30,7 +30,7 @@ pub struct Run {
 #[must_use]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Then {
-    /// Operations for these, as far as they are not done.
+    /// Operations for these, as far as they are not done; those of which nothing is left become stable.
     Do(Vec<Run>),
     /// The file ends here: of these, what is not done reads as zeros, and they are done.
     ZeroFill(Run),
@@ -116,7 +116,8 @@ impl Transfer {
             let len = u64::from(self.pieces[i].len);
             let done = skip.min(len);
             skip -= done;
-            if done < len {
+            // What is written has to become stable, too, whatever becomes of the others.
+            if done < len || self.pieces[i].fua {
                 runs.push(Run { pieces: i..i + 1, done });
             }
         }
@@ -205,5 +206,19 @@ mod tests {
         assert_eq!(t.results(), None);
         assert_eq!(t.step(alone[2].clone(), Ok(4096)), Then::Done);
         assert_eq!(t.results(), Some(&[Ok(()), Ok(()), Err(Errno::IO), Ok(())][..]));
+    }
+
+    #[test]
+    fn what_is_written_still_has_to_become_stable_if_its_neighbour_fails() {
+        let fua = |offset| Piece { fua: true, ..piece(Op::Write, 0, offset, 4096) };
+        let (mut t, mut runs) = Transfer::new(&[fua(0), fua(4096)]);
+        let Then::Do(again) = t.step(runs.pop().unwrap(), Ok(4096)) else { panic!("short") };
+        let Then::Do(alone) = t.step(again[0].clone(), Err(Errno::IO)) else { panic!("each by itself") };
+        assert_eq!(alone, [Run { pieces: 0..1, done: 4096 }, Run { pieces: 1..2, done: 0 }]);
+        assert_eq!(rest(&t, &alone[0]), [], "nothing is left but the sync");
+        assert_eq!(t.step(alone[1].clone(), Err(Errno::IO)), Then::Done);
+        assert_eq!(t.results(), None);
+        t.settle();
+        assert_eq!(t.results(), Some(&[Ok(()), Err(Errno::IO)][..]));
     }
 }

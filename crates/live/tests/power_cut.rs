@@ -14,8 +14,8 @@ mod flaky_disk;
 mod may_mount;
 mod nbd_client;
 
-use fairhead_live::DiskOptions;
 use fairhead_live::nbd::{Export, Listen, Options, Server};
+use fairhead_live::{Client, Disk, DiskOptions, Errno, Fault, FaultOp, Faults, Harm, Pending};
 use flaky_disk::FlakyDisk;
 use nbd_client::{FLUSH, WRITE, flagged, hear, request};
 use std::collections::BTreeMap;
@@ -156,6 +156,44 @@ fn a_flush_survives_with_direct_io() {
 #[test]
 fn a_flush_survives_with_the_page_cache() {
     cut(false, write_and_flush);
+}
+
+fn through(disk: &Disk, client: &Client, block: u64) -> Pending<()> {
+    let mut bytes = disk.buffer(BLOCK);
+    bytes.copy_from_slice(&data(block + 1));
+    client.write_through(0, block * BLOCK as u64, bytes)
+}
+
+/// Two neighbours are written by one operation, which does the first only; the second one fails. The first
+/// one is answered when it is stable, and with an error if it cannot be.
+#[test]
+fn a_write_whose_neighbour_fails_is_stable_before_it_is_answered() {
+    for sync in [Ok(()), Err(Errno::IO)] {
+        let Some(flaky) = FlakyDisk::new(BLOCKS as usize * BLOCK) else { return };
+        let faults = Faults::default();
+        let options = DiskOptions::new([flaky.file()]).scheduler("noop").unwrap().depth(1).faults(&faults);
+        let disk = Disk::open(options).unwrap();
+        let client = disk.client("a").unwrap();
+        let add = |op, block: u64, times, harm| {
+            let bytes = block * BLOCK as u64..(block + 1) * BLOCK as u64;
+            faults.add(Fault { op, file: 0, bytes, times, harm });
+        };
+        // Meanwhile the two are merged.
+        add(FaultOp::Read, 40, 1, Harm::Stuck(Duration::from_millis(200)));
+        add(FaultOp::Write, 8, 1, Harm::Short(BLOCK as u64));
+        add(FaultOp::Write, 9, u32::MAX, Harm::Error(Errno::IO));
+        if let Err(errno) = sync {
+            add(FaultOp::Flush, 0, 1, Harm::Error(errno));
+        }
+        let busy = client.read(0, 40 * BLOCK as u64, BLOCK as u32);
+        let [first, second] = [8, 9].map(|block| through(&disk, &client, block));
+        assert!(busy.wait().is_ok());
+        assert_eq!((first.wait(), second.wait()), (sync, Err(Errno::IO)));
+        let stable = flaky.stable()[8 * BLOCK..9 * BLOCK] == data(9);
+        assert!(sync.is_err() || stable, "it was answered, and a power cut would lose it");
+        let merged = disk.groups().unwrap().iter().map(|g| g.1.io_merged.total()).sum::<u64>();
+        assert_eq!(merged, 1, "they were to be one operation");
+    }
 }
 
 /// Writes that are done at the same time are made stable together.
