@@ -11,7 +11,8 @@
 //! **What must be stable when it is answered** is written so (`RWF_DSYNC`) on file systems that are known to
 //! keep that promise. On all others it is written and then synced: on FUSE, and so on virtiofs, a write that
 //! is asynchronous and direct returns without the sync. One `fdatasync` does for all writes of a file that
-//! are done when it begins.
+//! are done when it begins. A file has one flush or sync at a time, as the kernel reports an error to one of
+//! two that run side by side. For that reason, writes through the page cache are written and then synced, too.
 //!
 //! **What direct I/O does not take**, because its offset, length or address is no multiple of the device's
 //! block, goes through the page cache. A write of that kind reads and writes whole pages there. So no other
@@ -117,6 +118,16 @@ enum Operation {
     Sync(FileId),
 }
 
+impl Operation {
+    /// The file that it makes stable.
+    const fn syncs(&self) -> Option<FileId> {
+        match self {
+            Self::Flush(file) | Self::Sync(file) => Some(*file),
+            Self::Do(_) => None,
+        }
+    }
+}
+
 /// What came to its end.
 #[derive(Debug)]
 pub(crate) enum Finished {
@@ -212,9 +223,10 @@ impl FileTable {
         self.files()[file.0 as usize].pages.is_some()
     }
 
-    /// See [`keeps_dsync`].
-    fn keeps_dsync(&self, file: FileId) -> bool {
-        self.files()[file.0 as usize].keeps_dsync
+    /// Whether writes to this file are stable when they return, if they say so ([`keeps_dsync`]). Those through
+    /// the page cache are not: of two at a time, one may hear of the error of the other.
+    fn keeps_dsync(&self, file: FileId, is_partial: bool) -> bool {
+        self.files()[file.0 as usize].keeps_dsync && !is_partial && !self.is_cached(file)
     }
 
     /// Whether the processor copies what is read and written.
@@ -254,6 +266,8 @@ pub(crate) struct Store {
     operations: Slab<Operation>,
     /// Runs that are done and are answered when they are stable.
     unstable: Flushes<(IoId, Run)>,
+    /// Flushes and syncs that wait for the end of one of the same file.
+    later: Vec<Operation>,
     /// How many operations are partial; and those that wait because of one, or are partial and wait.
     partial: usize,
     held: Vec<(IoId, Run, Way)>,
@@ -288,6 +302,7 @@ impl Store {
             transfers,
             operations,
             unstable: Flushes::new(),
+            later: Vec::new(),
             partial: 0,
             held: Vec::new(),
             is_copying: false,
@@ -438,10 +453,39 @@ impl Store {
 
     /// Makes stable what was written to a file.
     pub(crate) fn flush(&mut self, ring: &mut Ring, file: FileId) -> io::Result<()> {
+        self.sync_in_turn(ring, file, Operation::Flush(file))
+    }
+
+    /// Begins a flush or sync of a file, or keeps it until the one that is running has ended.
+    fn sync_in_turn(&mut self, ring: &mut Ring, file: FileId, operation: Operation) -> io::Result<()> {
+        if self.operations.iter().any(|(_, other)| other.syncs() == Some(file)) {
+            self.later.push(operation);
+            return Ok(());
+        }
+        let flags = match operation {
+            Operation::Flush(_) => self.files.flush_flags(file),
+            _ => FsyncFlags::DATASYNC,
+        };
         let harm = self.injector.as_ref().and_then(|i| i.hit(FaultOp::Flush, file, &(0..u64::MAX)));
-        let entry = self.sync(file, self.files.flush_flags(file));
+        let entry = Fsync::new(self.fd(file)).flags(flags).build();
         // SAFETY: it names no memory.
-        unsafe { self.send(ring, entry, Operation::Flush(file), harm, false) }
+        unsafe { self.send(ring, entry, operation, harm, false) }
+    }
+
+    /// A flush or sync of a file has ended; now comes the one that waits for that. A sync does not come any
+    /// more if there was an error, which may be about the same writes.
+    fn sync_next(
+        &mut self,
+        ring: &mut Ring,
+        queue: &mut RequestQueue<Data>,
+        file: FileId,
+        result: Result<(), Errno>,
+    ) -> io::Result<()> {
+        let Some(next) = self.later.iter().position(|o| o.syncs() == Some(file)) else { return Ok(()) };
+        match (self.later.swap_remove(next), result) {
+            (Operation::Sync(_), Err(_)) => self.synced(ring, queue, file, result),
+            (next, _) => self.sync_in_turn(ring, file, next),
+        }
     }
 
     /// # Safety
@@ -474,10 +518,6 @@ impl Store {
         Fd(self.files.fd(file))
     }
 
-    fn sync(&self, file: FileId, flags: FsyncFlags) -> Entry {
-        Fsync::new(self.fd(file)).flags(flags).build()
-    }
-
     fn push(
         &mut self,
         ring: &mut Ring,
@@ -490,7 +530,6 @@ impl Store {
         let first = transfer.pieces()[run.pieces.start];
         let offset = first.offset + run.done;
         let len: u64 = transfer.rest(&run).map(|(_, bytes)| u64::from(bytes.end - bytes.start)).sum();
-        let flags = if first.fua && self.files.keeps_dsync(first.file) { libc::RWF_DSYNC } else { 0 };
         let (mut vectors, is_fixed) = match way {
             Way::Transfer => self.data_parts(queue, transfer, &run),
             Way::WriteZeros => (self.zero_parts(len), false),
@@ -498,6 +537,8 @@ impl Store {
         };
         let (is_cached, has_cache) = self.files.needs_cache(first.file, offset, len, &vectors);
         let is_partial = is_cached && first.op.changes();
+        let is_stable = first.fua && self.files.keeps_dsync(first.file, is_partial);
+        let flags = if is_stable { libc::RWF_DSYNC } else { 0 };
         if has_cache && first.op.changes() && self.has_to_wait(&first, offset..offset + len, is_partial) {
             self.held.push((io, run, way));
             return Ok(());
@@ -642,16 +683,9 @@ impl Store {
     /// Begins to sync the files that have runs to make stable and are not being synced.
     fn begin_syncs(&mut self, ring: &mut Ring) -> io::Result<()> {
         while let Some(file) = self.unstable.begin(None) {
-            self.push_sync(ring, file)?;
+            self.sync_in_turn(ring, file, Operation::Sync(file))?;
         }
         Ok(())
-    }
-
-    fn push_sync(&mut self, ring: &mut Ring, file: FileId) -> io::Result<()> {
-        let harm = self.injector.as_ref().and_then(|i| i.hit(FaultOp::Flush, file, &(0..u64::MAX)));
-        let entry = self.sync(file, FsyncFlags::DATASYNC);
-        // SAFETY: it names no memory.
-        unsafe { self.send(ring, entry, Operation::Sync(file), harm, false) }
     }
 
     /// A file has been synced, or could not be: then the runs that are done are lost, too, whose sync has not
@@ -674,6 +708,8 @@ impl Store {
             }
             self.end_if_done(io);
         }
+        // A flush that waits comes before the next sync.
+        self.sync_next(ring, queue, file, result)?;
         self.begin_syncs(ring)
     }
 
@@ -713,10 +749,13 @@ impl Store {
                 self.flush(ring, file)
             }
             Operation::Flush(file) => {
-                self.ended.push_back(Finished::Flush(file, outcome.map(|_| ())));
-                Ok(())
+                let result = outcome.map(|_| ());
+                self.ended.push_back(Finished::Flush(file, result));
+                self.sync_next(ring, queue, file, result)
             }
-            Operation::Sync(file) if outcome.is_err_and(is_temporary) => self.push_sync(ring, file),
+            Operation::Sync(file) if outcome.is_err_and(is_temporary) => {
+                self.sync_in_turn(ring, file, Operation::Sync(file))
+            }
             Operation::Sync(file) => self.synced(ring, queue, file, outcome.map(|_| ())),
             Operation::Do(doing) => {
                 let io = doing.io;
@@ -788,7 +827,8 @@ impl Store {
             Way::PunchHole | Way::ZeroRange | Way::Allocate(_) | Way::Find => outcome.map(|_| all),
         };
         let is_written = matches!(way, Way::Transfer | Way::WriteZeros);
-        if first.fua && outcome == Ok(all) && !(is_written && self.files.keeps_dsync(first.file)) {
+        if first.fua && outcome == Ok(all) && !(is_written && self.files.keeps_dsync(first.file, is_partial))
+        {
             return self.wait_for_sync(ring, first.file, (io, run));
         }
         if let Err(errno) = outcome

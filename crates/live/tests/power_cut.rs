@@ -196,6 +196,34 @@ fn a_write_whose_neighbour_fails_is_stable_before_it_is_answered() {
     }
 }
 
+/// A flush and the sync of a write with FUA are not at work together: the kernel would report an error to one
+/// of them, and it may be about the writes of both.
+#[test]
+fn a_flush_and_the_sync_of_a_write_share_their_errors() {
+    for is_flush_first in [true, false] {
+        let Some(flaky) = FlakyDisk::new(BLOCKS as usize * BLOCK) else { return };
+        let faults = Faults::default();
+        let options = DiskOptions::new([flaky.file()]).scheduler("noop").unwrap().depth(8).faults(&faults);
+        let disk = Disk::open(options).unwrap();
+        let [a, b] = ["a", "b"].map(|group| disk.client(group).unwrap());
+        let harm = Harm::Stuck(Duration::from_millis(300));
+        faults.add(Fault { op: FaultOp::Flush, file: 0, bytes: 0..1, times: 1, harm });
+        let (flush, write) = if is_flush_first {
+            let flush = a.flush(0);
+            (flush, through(&disk, &b, 3))
+        } else {
+            let write = through(&disk, &b, 3);
+            // Its bytes are written, and its sync is stuck.
+            std::thread::sleep(Duration::from_millis(50));
+            (a.flush(0), write)
+        };
+        std::thread::sleep(Duration::from_millis(100));
+        flaky.fail_sync();
+        assert_eq!((flush.wait(), write.wait()), (Err(Errno::IO), Err(Errno::IO)), "{is_flush_first}");
+        assert_eq!((a.flush(0).wait(), through(&disk, &b, 4).wait()), (Ok(()), Ok(())));
+    }
+}
+
 /// Writes that are done at the same time are made stable together.
 #[test]
 fn writes_with_fua_share_a_sync() {

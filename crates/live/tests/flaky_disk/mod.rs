@@ -32,6 +32,8 @@ struct State {
     stable: Vec<u8>,
     is_cut: bool,
     syncs: u64,
+    /// So many of the next syncs fail.
+    bad_syncs: u64,
     /// How long it takes to find data and holes, and to sync.
     seek: Duration,
     sync: Duration,
@@ -65,6 +67,7 @@ impl FlakyDisk {
             stable: vec![0; size],
             is_cut: false,
             syncs: 0,
+            bad_syncs: 0,
             seek: Duration::ZERO,
             sync: Duration::ZERO,
         };
@@ -90,6 +93,11 @@ impl FlakyDisk {
     /// From now on, each sync takes this long.
     pub(crate) fn set_sync(&self, time: Duration) {
         self.state().sync = time;
+    }
+
+    /// The next sync fails.
+    pub(crate) fn fail_sync(&self) {
+        self.state().bad_syncs += 1;
     }
 
     /// How many times it has been synced.
@@ -195,6 +203,10 @@ impl Served {
             16 => write(&mut state, asked),
             17 => Ok(vec![0; 80]),
             20 if state.is_cut => Err(libc::EIO),
+            20 if state.bad_syncs > 0 => {
+                state.bad_syncs -= 1;
+                Err(libc::EIO)
+            }
             20 => {
                 state.syncs += 1;
                 std::thread::sleep(state.sync);
