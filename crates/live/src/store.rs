@@ -219,6 +219,11 @@ impl FileTable {
         unsafe { libc::fcntl(self.fd(file), libc::F_GETFL) & libc::O_DIRECT == 0 }
     }
 
+    /// Whether there may be pages of it in the page cache that are not written yet.
+    fn has_pages(&self, file: FileId) -> bool {
+        self.is_cached(file) || self.cached_fd(file).is_some()
+    }
+
     fn is_in_memory(&self, file: FileId) -> bool {
         self.files()[file.0 as usize].pages.is_some()
     }
@@ -268,6 +273,8 @@ pub(crate) struct Store {
     unstable: Flushes<(IoId, Run)>,
     /// Flushes and syncs that wait for the end of one of the same file.
     later: Vec<Operation>,
+    /// Errors of other calls that may be about runs which wait for a sync.
+    taken: HashMap<FileId, Errno>,
     /// How many operations are partial; and those that wait because of one, or are partial and wait.
     partial: usize,
     held: Vec<(IoId, Run, Way)>,
@@ -303,6 +310,7 @@ impl Store {
             operations,
             unstable: Flushes::new(),
             later: Vec::new(),
+            taken: HashMap::new(),
             partial: 0,
             held: Vec::new(),
             is_copying: false,
@@ -697,6 +705,7 @@ impl Store {
         file: FileId,
         result: Result<(), Errno>,
     ) -> io::Result<()> {
+        let result = result.and(self.taken.remove(&file).map_or(Ok(()), Err));
         if let Err(errno) = result {
             queue.sync_failed(file, errno);
         }
@@ -833,11 +842,14 @@ impl Store {
         }
         if let Err(errno) = outcome
             && first.fua
-            && (is_partial || self.files.is_cached(first.file))
+            && self.files.has_pages(first.file)
         {
             // It may be the error of a page which the kernel could not write before, and which it reports
             // only once.
             queue.sync_failed(first.file, errno);
+            if self.unstable.knows(first.file) {
+                self.taken.insert(first.file, errno);
+            }
         }
         match transfer.step(run, outcome) {
             Then::Do(runs) => runs.into_iter().try_for_each(|run| {

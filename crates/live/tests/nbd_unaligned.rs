@@ -7,7 +7,7 @@ mod in_time;
 mod nbd_client;
 
 use fairhead_live::nbd::{Export, Listen, Options, Server};
-use fairhead_live::{DiskOptions, Fault, FaultOp, Faults, Harm};
+use fairhead_live::{Client, Disk, DiskOptions, Errno, Fault, FaultOp, Faults, Harm, Pending};
 use in_time::{in_time, timely};
 use nbd_client::{READ, WRITE, flagged, reply, request};
 use std::fs::File;
@@ -147,6 +147,33 @@ fn neighbours_within_a_page_keep_their_bytes() {
         });
         let _ = server.stop();
     }
+}
+
+fn write_through(disk: &Disk, client: &Client, at: u64, len: usize) -> Pending<()> {
+    client.write_through(0, at, disk.buffer(len))
+}
+
+/// The kernel reports once that pages could not be written, and a write with FUA past the page cache may be
+/// what hears it. Then it is about the writes through the page cache that wait for a sync, and about those
+/// before the next flush.
+#[test]
+fn a_direct_write_that_fails_may_have_heard_of_the_loss_of_pages() {
+    let place = Place::all().next().expect("there is a disk");
+    let faults = Faults::default();
+    let options = DiskOptions::new([place.file()]).scheduler("noop").unwrap().depth(8).faults(&faults);
+    let disk = Disk::open(options).unwrap();
+    let [a, b] = ["a", "b"].map(|group| disk.client(group).unwrap());
+    let stuck = Harm::Stuck(Duration::from_millis(300));
+    faults.add(Fault { op: FaultOp::Flush, file: 0, bytes: 0..1, times: 1, harm: stuck });
+    let bad = Harm::Error(Errno::IO);
+    faults.add(Fault { op: FaultOp::Write, file: 0, bytes: 65536..65537, times: 1, harm: bad });
+    let part = write_through(&disk, &b, 8292, 100);
+    // Its bytes are in a page, and its sync is stuck.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(write_through(&disk, &a, 65536, 4096).wait(), Err(Errno::IO));
+    assert_eq!(part.wait(), Err(Errno::IO), "it may have been about this page");
+    assert_eq!([&b, &b].map(|client| client.flush(0).wait()), [Err(Errno::IO), Ok(())], "once");
+    assert_eq!(write_through(&disk, &b, 8292, 100).wait(), Ok(()));
 }
 
 /// A write of part of a page is stuck. A write of a block in the same page waits for it, as it might be
