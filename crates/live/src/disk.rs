@@ -272,6 +272,11 @@ impl DiskOptions {
         let size = io::Seek::seek(&mut &file, io::SeekFrom::End(0)).map_err(|e| failed(&e))?;
         let align = if self.direct && !is_in_memory { block_size(path) } else { 1 };
         let cached = (align > 1).then(|| open(0)).transpose().map_err(|e| failed(&e))?;
+        if let Some(cached) = &cached {
+            // Pages that are read ahead could be beside a direct write, and keep what was there before. A
+            // file system that takes no advice reads ahead.
+            let _ = rustix::fs::fadvise(cached, 0, None, rustix::fs::Advice::Random);
+        }
         Ok((file, size, cached.map(|file| Cached { file, align: align.into() })))
     }
 }

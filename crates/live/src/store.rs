@@ -15,9 +15,10 @@
 //! two that run side by side. For that reason, writes through the page cache are written and then synced, too.
 //!
 //! **What direct I/O does not take**, because its offset, length or address is no multiple of the device's
-//! block, goes through the page cache. A write of that kind reads and writes whole pages there. So no other
-//! write to the same pages is at work meanwhile: the one that came later is held until the earlier one is
-//! done, or the page would bring back what it held before.
+//! block, goes through the page cache. A write of that kind reads and writes whole pages there, and a read
+//! leaves them there. So no other write to the same pages is at work meanwhile: the one that came later is
+//! held until the earlier one is done, or the page would bring back what it held before. This holds across
+//! all numbers that one file has.
 //!
 //! **Files in memory** take no time but that of copying. What is small is copied by a call, here and now: a
 //! turn through the ring costs more than that. Large reads are not copied, if a socket will have them:
@@ -47,7 +48,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Whether a file is in a tmpfs.
@@ -98,8 +99,8 @@ struct Doing {
     io: IoId,
     run: Run,
     way: Way,
-    /// Whether it changes parts of pages in the page cache of a file that is otherwise written directly.
-    is_partial: bool,
+    /// Whether it goes through the page cache of a file that is otherwise read and written directly.
+    is_cached: bool,
     /// Whether the engine's thread copies while others wait.
     is_copied_here: bool,
     /// What the kernel reads while it is at it.
@@ -149,9 +150,20 @@ const COPY_MAX: u64 = 128 << 10;
 /// The pages of the page cache.
 const PAGE: u64 = 4096;
 
+/// What tells files apart: whether it is a block device, and its number; or its file system and its number
+/// there.
+type Identity = (bool, u64, u64);
+
+fn identity(file: &File) -> Option<Identity> {
+    let facts = file.metadata().ok()?;
+    let is_device = facts.file_type().is_block_device();
+    Some(if is_device { (true, facts.rdev(), 0) } else { (false, facts.dev(), facts.ino()) })
+}
+
 #[derive(Debug)]
 struct Open {
     file: Arc<File>,
+    identity: Option<Identity>,
     cached: Option<Cached>,
     /// Whether the processor copies what is read and written: it is in the page cache, or in memory
     /// altogether.
@@ -189,7 +201,9 @@ impl FileTable {
         let pages =
             is_in_memory.then(|| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
         let keeps_dsync = keeps_dsync(&file);
-        FileId(self.files().insert(Open { file, cached, is_copied, keeps_dsync, pages }) as u32)
+        let identity = identity(&file);
+        let open = Open { file, identity, cached, is_copied, keeps_dsync, pages };
+        FileId(self.files().insert(open) as u32)
     }
 
     pub(crate) fn remove(&self, file: FileId) {
@@ -224,14 +238,21 @@ impl FileTable {
         self.is_cached(file) || self.cached_fd(file).is_some()
     }
 
+    /// Whether these are numbers of one file.
+    fn is_same(&self, one: FileId, other: FileId) -> bool {
+        let files = self.files();
+        let identity = |file: FileId| files[file.0 as usize].identity;
+        one == other || identity(one).is_some_and(|file| identity(other) == Some(file))
+    }
+
     fn is_in_memory(&self, file: FileId) -> bool {
         self.files()[file.0 as usize].pages.is_some()
     }
 
     /// Whether writes to this file are stable when they return, if they say so ([`keeps_dsync`]). Those through
     /// the page cache are not: of two at a time, one may hear of the error of the other.
-    fn keeps_dsync(&self, file: FileId, is_partial: bool) -> bool {
-        self.files()[file.0 as usize].keeps_dsync && !is_partial && !self.is_cached(file)
+    fn keeps_dsync(&self, file: FileId, is_cached: bool) -> bool {
+        self.files()[file.0 as usize].keeps_dsync && !is_cached && !self.is_cached(file)
     }
 
     /// Whether the processor copies what is read and written.
@@ -275,8 +296,9 @@ pub(crate) struct Store {
     later: Vec<Operation>,
     /// Errors of other calls that may be about runs which wait for a sync.
     taken: HashMap<FileId, Errno>,
-    /// How many operations are partial; and those that wait because of one, or are partial and wait.
-    partial: usize,
+    /// How many operations go through the page cache beside direct ones; and those that wait because of one,
+    /// or are to go there and wait.
+    beside: usize,
     held: Vec<(IoId, Run, Way)>,
     /// Whether the engine's thread has a long copy to make; and those that wait for that, or for a worker.
     is_copying: bool,
@@ -311,7 +333,7 @@ impl Store {
             unstable: Flushes::new(),
             later: Vec::new(),
             taken: HashMap::new(),
-            partial: 0,
+            beside: 0,
             held: Vec::new(),
             is_copying: false,
             to_copy: VecDeque::new(),
@@ -544,10 +566,9 @@ impl Store {
             _ => (Box::default(), false),
         };
         let (is_cached, has_cache) = self.files.needs_cache(first.file, offset, len, &vectors);
-        let is_partial = is_cached && first.op.changes();
-        let is_stable = first.fua && self.files.keeps_dsync(first.file, is_partial);
+        let is_stable = first.fua && self.files.keeps_dsync(first.file, is_cached);
         let flags = if is_stable { libc::RWF_DSYNC } else { 0 };
-        if has_cache && first.op.changes() && self.has_to_wait(&first, offset..offset + len, is_partial) {
+        if has_cache && self.has_to_wait(&first, offset..offset + len, is_cached) {
             self.held.push((io, run, way));
             return Ok(());
         }
@@ -597,9 +618,9 @@ impl Store {
             (Way::Find, ..) => Nop::new().build(),
             (Way::Allocate(mode), ..) => Fallocate::new(fd, len).offset(offset).mode(mode.into()).build(),
         };
-        self.partial += usize::from(is_partial);
+        self.beside += usize::from(is_cached);
         self.is_copying |= is_copied_here;
-        let doing = Operation::Do(Doing { io, run, way, is_partial, is_copied_here, vectors });
+        let doing = Operation::Do(Doing { io, run, way, is_cached, is_copied_here, vectors });
         // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps,
         // where they are, until the io is finished there, which is after this operation's outcome; the zeros
         // are kept as long as the store.
@@ -651,7 +672,7 @@ impl Store {
             io,
             run,
             way: Way::Find,
-            is_partial: false,
+            is_cached: false,
             is_copied_here: false,
             vectors: Box::default(),
         }));
@@ -768,7 +789,7 @@ impl Store {
             Operation::Sync(file) => self.synced(ring, queue, file, outcome.map(|_| ())),
             Operation::Do(doing) => {
                 let io = doing.io;
-                self.partial -= usize::from(doing.is_partial);
+                self.beside -= usize::from(doing.is_cached);
                 self.is_copying &= !doing.is_copied_here;
                 self.advance(ring, queue, doing, outcome)?;
                 self.end_if_done(io);
@@ -785,26 +806,32 @@ impl Store {
         }
     }
 
-    /// Whether an operation that changes bytes has to wait for another that changes the same pages, because
-    /// one of the two is partial.
-    fn has_to_wait(&self, first: &Piece, bytes: Range<u64>, is_partial: bool) -> bool {
-        if !is_partial && self.partial == 0 && self.held.is_empty() {
+    /// Whether an operation has to wait for another on the same pages, because one of the two goes through the
+    /// page cache and one changes bytes. Direct reads wait for none: the kernel writes the pages first.
+    fn has_to_wait(&self, first: &Piece, bytes: Range<u64>, is_cached: bool) -> bool {
+        let changes = first.op.changes();
+        if !(is_cached || changes && (self.beside > 0 || !self.held.is_empty())) {
             return false;
         }
-        let is_same = |io: IoId, run: &Run| {
+        let is_in_the_way = |io: IoId, run: &Run| {
             let transfer = &self.transfers[&io.0];
             let other = transfer.pieces()[run.pieces.start];
             let from = other.offset + run.done;
             let len: u64 = transfer.rest(run).map(|(_, bytes)| u64::from(bytes.end - bytes.start)).sum();
             let is_near = from / PAGE * PAGE < bytes.end.next_multiple_of(PAGE)
                 && bytes.start / PAGE * PAGE < (from + len).next_multiple_of(PAGE);
-            other.op.changes() && other.file == first.file && is_near
+            (changes || other.op.changes()) && is_near && self.files.is_same(other.file, first.file)
+        };
+        let is_read = |doing: &Doing| {
+            let other = &self.transfers[&doing.io.0].pieces()[doing.run.pieces.start];
+            !other.op.changes()
         };
         let at_work = self.operations.iter().any(|(_, operation)| match operation {
-            Operation::Do(doing) => (is_partial || doing.is_partial) && is_same(doing.io, &doing.run),
+            Operation::Do(doing) if doing.is_cached => is_in_the_way(doing.io, &doing.run),
+            Operation::Do(doing) => is_cached && !is_read(doing) && is_in_the_way(doing.io, &doing.run),
             _ => false,
         });
-        at_work || self.held.iter().any(|(io, run, _)| is_same(*io, run))
+        at_work || self.held.iter().any(|(io, run, _)| is_in_the_way(*io, run))
     }
 
     fn advance(
@@ -814,7 +841,7 @@ impl Store {
         doing: Doing,
         outcome: Result<u64, Errno>,
     ) -> io::Result<()> {
-        let Doing { io, run, way, is_partial, .. } = doing;
+        let Doing { io, run, way, is_cached, .. } = doing;
         if outcome.is_err_and(is_temporary) && !queue.is_given_up(io) {
             return self.push(ring, queue, io, run, way);
         }
@@ -824,7 +851,7 @@ impl Store {
         let is_unsupported = match outcome {
             Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENODEV)) => true,
             // A block device has no holes but of whole blocks.
-            Err(Errno(libc::EINVAL)) => is_partial,
+            Err(Errno(libc::EINVAL)) => is_cached,
             _ => false,
         };
         let outcome = match way {
@@ -836,8 +863,7 @@ impl Store {
             Way::PunchHole | Way::ZeroRange | Way::Allocate(_) | Way::Find => outcome.map(|_| all),
         };
         let is_written = matches!(way, Way::Transfer | Way::WriteZeros);
-        if first.fua && outcome == Ok(all) && !(is_written && self.files.keeps_dsync(first.file, is_partial))
-        {
+        if first.fua && outcome == Ok(all) && !(is_written && self.files.keeps_dsync(first.file, is_cached)) {
             return self.wait_for_sync(ring, first.file, (io, run));
         }
         if let Err(errno) = outcome

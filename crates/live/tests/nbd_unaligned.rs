@@ -176,6 +176,37 @@ fn a_direct_write_that_fails_may_have_heard_of_the_loss_of_pages() {
     assert_eq!(write_through(&disk, &b, 8292, 100).wait(), Ok(()));
 }
 
+/// A read of part of a page leaves the page in the page cache. Beside a direct write of the page that could be
+/// what was there before, and a later write of part of it would bring that back. The file has two numbers, as
+/// it has with two exports.
+#[test]
+fn a_read_of_part_of_a_page_and_a_write_of_the_page_wait_for_each_other() {
+    let place = Place::all().next().expect("there is a disk");
+    let faults = Faults::default();
+    let files = [place.file(), place.file()];
+    let disk =
+        Disk::open(DiskOptions::new(files).scheduler("noop").unwrap().depth(8).faults(&faults)).unwrap();
+    let client = disk.client("a").unwrap();
+    let harm = Harm::Stuck(Duration::from_millis(300));
+    let write = |page: u64, byte: u8| {
+        let mut data = disk.buffer(4096);
+        data.fill(byte);
+        client.write(0, page * 4096, data)
+    };
+    for (page, file) in [(2, 0), (4, 1)] {
+        let bytes = page * 4096..(page + 1) * 4096;
+        faults.add(Fault { op: FaultOp::Write, file: 0, bytes: bytes.clone(), times: 1, harm });
+        let written = write(page, 1);
+        let read = client.read(file, bytes.start + 100, 50).wait().unwrap();
+        assert!(read[..] == [1; 50], "file {file}: read beside a write that came before");
+        assert_eq!(written.wait(), Ok(()));
+        faults.add(Fault { op: FaultOp::Read, file, bytes: bytes.clone(), times: 1, harm });
+        let read = client.read(file, bytes.start + 100, 50);
+        assert_eq!(write(page, 2).wait(), Ok(()));
+        assert!(read.wait().unwrap()[..] == [1; 50], "file {file}: written beside a read that came before");
+    }
+}
+
 /// A write of part of a page is stuck. A write of a block in the same page waits for it, as it might be
 /// undone; others do not.
 #[test]
