@@ -16,6 +16,7 @@
 //! that it names.
 
 use fairhead_core::units::Duration;
+use io_uring::opcode::AsyncCancel;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, squeue};
 use std::io;
@@ -146,6 +147,13 @@ impl Ring {
         Ok(())
     }
 
+    /// Takes an operation back that was [put in line](Self::push) and waits for something. Its outcome still
+    /// comes: `ECANCELED`, or its result if it was done before.
+    pub(crate) fn cancel(&mut self, token: Token) -> io::Result<()> {
+        // SAFETY: it names no memory.
+        unsafe { self.push_as(AsyncCancel::new(token.encode()).build(), QUIET) }
+    }
+
     /// Sets how many large operations workers may do at a time. At first 0: none.
     pub(crate) const fn set_threads(&mut self, threads: u32) {
         self.threads = threads;
@@ -248,6 +256,33 @@ mod tests {
             ring.next()
         });
         assert_eq!((heard.expect("it has come").result, byte), (1, [7]));
+    }
+
+    #[test]
+    fn what_is_taken_back_has_an_outcome_and_the_rest_waits_on() {
+        let mut ring = match Ring::new() {
+            Ok(ring) => ring,
+            Err(e) => return println!("skipped: io_uring: {e}"),
+        };
+        let (reader, mut writer) = io::pipe().unwrap();
+        for number in 0..2 {
+            let poll = io_uring::opcode::PollAdd::new(Fd(reader.as_raw_fd()), libc::POLLIN as u32).build();
+            // SAFETY: it names no memory.
+            unsafe { ring.push(poll, Token::Front(number)) }.unwrap();
+        }
+        ring.cancel(Token::Front(0)).unwrap();
+        ring.cancel(Token::Store(9)).unwrap();
+        let hear = |ring: &mut Ring| {
+            let heard = (0..100).find_map(|_| {
+                ring.wait(Some(Duration::from_ms(100))).unwrap();
+                ring.next()
+            });
+            heard.map(|outcome| (outcome.token, outcome.result)).expect("it has come")
+        };
+        assert_eq!(hear(&mut ring), (Token::Front(0), -libc::ECANCELED));
+        assert!(ring.next().is_none(), "what there is not cannot be taken back, and says nothing");
+        writer.write_all(&[7]).unwrap();
+        assert_eq!(hear(&mut ring), (Token::Front(1), i32::from(libc::POLLIN)));
     }
 
     #[test]

@@ -11,9 +11,10 @@ use in_time::{in_time, timely};
 use nbd_client::{reply, request};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{IntoRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -330,9 +331,9 @@ fn sockets_are_private_and_go_with_the_server() {
     assert!(!place.socket().exists());
     // What a killed server leaves is no hindrance, even if it goes a little later than its process; a file
     // is.
-    drop(std::os::unix::net::UnixListener::bind(place.socket()).unwrap());
+    drop(UnixListener::bind(place.socket()).unwrap());
     drop(again().unwrap());
-    let lingers = std::os::unix::net::UnixListener::bind(place.socket()).unwrap();
+    let lingers = UnixListener::bind(place.socket()).unwrap();
     let goes = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(120));
         drop(lingers);
@@ -341,6 +342,39 @@ fn sockets_are_private_and_go_with_the_server() {
     goes.join().unwrap();
     File::create(place.socket()).unwrap();
     assert!(again().unwrap_err().to_string().ends_with("there is a file of that name"));
+}
+
+#[test]
+fn a_socket_of_a_manager_outlives_the_server() {
+    let place = Place::new();
+    let unix = UnixListener::bind(place.socket()).unwrap();
+    served_twice(&place, &unix.into(), || UnixStream::connect(place.socket()));
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = tcp.local_addr().unwrap();
+    served_twice(&place, &tcp.into(), || TcpStream::connect(address));
+}
+
+/// Starts two servers, one after the other, on a socket that they inherit.
+fn served_twice<S: Read + Write>(place: &Place, socket: &OwnedFd, connect: impl Fn() -> std::io::Result<S>) {
+    let serve = || {
+        let descriptor = socket.try_clone().unwrap().into_raw_fd();
+        let listen = [Listen::Descriptor(descriptor as u32)];
+        let disk = DiskOptions::new::<&str>([]);
+        Server::start(disk, &[Export::new("disk", place.file())], &listen, Options::default()).unwrap()
+    };
+    let server = serve();
+    let mut first = connect().unwrap();
+    first.read_exact(&mut [0; 18]).unwrap();
+    let began = Instant::now();
+    let _ = server.stop();
+    assert!(began.elapsed() < Duration::from_secs(3), "it stopped after {:?}", began.elapsed());
+    hung_up(first);
+    let mut second = connect().expect("the manager listens on");
+    let server = serve();
+    second.write_all(&nbd_client::choice("disk")).unwrap();
+    second.read_exact(&mut [0; 28]).expect("the next server has it");
+    drop(second);
+    let _ = server.stop();
 }
 
 #[test]

@@ -42,9 +42,9 @@ use io_uring::types::Fd;
 use slab::Slab;
 use std::fs::File;
 use std::io;
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 /// The longest handshake; then the connection ends.
@@ -89,19 +89,6 @@ impl Listener {
             Self::Unix(l) => l.as_raw_fd(),
             Self::Tcp(l) => l.as_raw_fd(),
         }
-    }
-
-    /// Ends a pending accept.
-    fn shut(&self) {
-        let fd = match self {
-            Self::Unix(l) => l.try_clone().map(OwnedFd::from),
-            Self::Tcp(l) => l.try_clone().map(OwnedFd::from),
-        };
-        // It is the same call for a listening socket, for which there is no method.
-        let _ = fd.map(|fd| match self {
-            Self::Unix(_) => UnixStream::from(fd).shutdown(Shutdown::Both),
-            Self::Tcp(_) => TcpStream::from(fd).shutdown(Shutdown::Both),
-        });
     }
 }
 
@@ -154,6 +141,8 @@ pub(super) struct NbdFront {
     /// No connection is accepted before the next tick: the process has no room for another file.
     is_resting: bool,
     is_stopping: bool,
+    /// Whether the accepts that were pending when it began to stop have been taken back.
+    has_cancelled: bool,
 }
 
 impl NbdFront {
@@ -181,6 +170,7 @@ impl NbdFront {
             tick: None,
             is_resting: false,
             is_stopping: false,
+            has_cancelled: false,
         }
     }
 }
@@ -225,7 +215,11 @@ impl Front for NbdFront {
         if !self.stays_back(context) {
             self.rest(context, ring)?;
         }
-        self.accept_all(ring)?;
+        if self.is_stopping {
+            self.cancel_accepts(ring)?;
+        } else {
+            self.accept_all(ring)?;
+        }
         if self.tick.is_none() && (self.is_resting || !self.connections.is_empty()) {
             self.tick = Some(context.now + TICK);
         }
@@ -255,7 +249,6 @@ impl Front for NbdFront {
 
     fn stop(&mut self, _: &mut Context) {
         self.is_stopping = true;
-        self.listeners.iter().for_each(|(l, _)| l.shut());
         let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
             let c = &mut self.connections[slot];
@@ -269,6 +262,8 @@ impl Front for NbdFront {
 
     fn hang_up(&mut self) {
         self.connections.iter().for_each(|(_, c)| c.socket.shutdown(Shutdown::Both));
+        // What a stuck disk keeps in memory does not listen.
+        self.listeners.retain(|(_, is_accepting)| *is_accepting);
     }
 
     fn is_quiet(&self) -> bool {
@@ -279,7 +274,7 @@ impl Front for NbdFront {
 /// Coming and going.
 impl NbdFront {
     fn accept_all(&mut self, ring: &mut Ring) -> io::Result<()> {
-        if self.is_stopping || self.is_resting {
+        if self.is_resting {
             return Ok(());
         }
         for (i, (listener, is_accepting)) in self.listeners.iter_mut().enumerate().filter(|(_, l)| !l.1) {
@@ -290,6 +285,16 @@ impl NbdFront {
             unsafe { ring.push(accept, Token::Front(i * 4 + ACCEPT))? };
         }
         Ok(())
+    }
+
+    /// Takes the pending accepts back, once. The sockets stay as they are: a service manager that passed one
+    /// listens on it for the next server.
+    fn cancel_accepts(&mut self, ring: &mut Ring) -> io::Result<()> {
+        if std::mem::replace(&mut self.has_cancelled, true) {
+            return Ok(());
+        }
+        let pending = self.listeners.iter().enumerate().filter(|(_, (_, is_accepting))| *is_accepting);
+        pending.map(|(i, _)| i * 4 + ACCEPT).try_for_each(|number| ring.cancel(Token::Front(number)))
     }
 
     fn accepted(&mut self, context: &mut Context, listener: usize, result: i32) {
