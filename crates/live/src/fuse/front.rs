@@ -32,10 +32,11 @@ use std::io::{self, IoSlice, Write};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
-/// The most requests that wait for the disk, and the most bytes that wait to be written: far more than the
-/// kernel's own limits for one mount let come, except for direct writes of very many threads.
+/// The most requests that wait for the disk, and the most bytes of writes and copies that they hold: far more
+/// than the kernel's own limits for one mount let come, except for direct writes and copies of very many
+/// threads.
 const WAITING_MAX: usize = 4096;
-const WRITING_MAX: u64 = 256 << 20;
+const HELD_MAX: u64 = 256 << 20;
 
 /// A request for another thread: its header, what is behind that, and the group of a caller that opens
 /// something.
@@ -126,10 +127,10 @@ enum What {
     },
     /// Any other bio.
     Change,
-    /// A piece of a long request.
+    /// A piece of a long request. It holds what it reads, as the next piece writes that.
     Piece {
         answered: u32,
-        writes: bool,
+        holds: u32,
     },
     Flush,
 }
@@ -143,11 +144,17 @@ struct Asker {
 }
 
 impl What {
-    /// The bytes that wait to be written.
-    fn writing(self) -> u64 {
+    /// A piece of a long request that answers so many bytes.
+    fn piece(op: Op, answered: u32) -> Self {
+        let holds = if matches!(op, Op::Read | Op::Write) { answered } else { 0 };
+        Self::Piece { answered, holds }
+    }
+
+    /// The bytes that it holds for a write.
+    fn held(self) -> u64 {
         match self {
-            Self::Write { answered } | Self::Piece { answered, writes: true } => answered.into(),
-            Self::Read { .. } | Self::Piece { .. } | Self::Change | Self::Flush => 0,
+            Self::Write { answered: held } | Self::Piece { holds: held, .. } => held.into(),
+            Self::Read { .. } | Self::Change | Self::Flush => 0,
         }
     }
 }
@@ -175,8 +182,8 @@ pub(crate) struct FuseFront<T> {
     /// Those of them whose callers got a signal that does not end them, and when to look after these.
     disturbed: Vec<u64>,
     look_after: Option<Instant>,
-    /// The bytes that these requests wait to write.
-    writing: u64,
+    /// The bytes that these requests hold for writes.
+    held: u64,
     /// Closed, and something may still be asked of them.
     leaving: Vec<FileId>,
     /// Where what may block goes.
@@ -205,7 +212,7 @@ impl<T: Tree> FuseFront<T> {
             long: HashMap::new(),
             disturbed: Vec::new(),
             look_after: None,
-            writing: 0,
+            held: 0,
             ended: Some(ended),
         }
     }
@@ -245,7 +252,7 @@ impl<T: Tree> FuseFront<T> {
     /// Whether to read another request. The kernel has them all in one line, so one caller cannot be held
     /// back alone.
     fn has_room(&self) -> bool {
-        self.waiting.len() < WAITING_MAX && self.writing < WRITING_MAX
+        self.waiting.len() < WAITING_MAX && self.held < HELD_MAX
     }
 
     /// What comes of an attempt to read a request that failed.
@@ -443,7 +450,7 @@ impl<T: Tree> FuseFront<T> {
         };
         // It may be answered at once, and then is to be found.
         self.waiting.insert(unique, WaitingRequest { what, bio: None, thread });
-        self.writing += what.writing();
+        self.held += what.held();
         let client = self.client(context, group);
         let id = context.queue.submit(context.now, client, bio, data.map(Data::Memory));
         if let Some(waiting) = self.waiting.get_mut(&unique) {
@@ -474,7 +481,7 @@ impl<T: Tree> FuseFront<T> {
             Ok(None) => return Some(long.reply(Ok(()))),
             Ok(Some(place)) => place,
         };
-        let what = What::Piece { answered: place.answered, writes: range.op == Op::Write };
+        let what = What::piece(range.op, place.answered);
         self.long.insert(asker.unique, (asker, long));
         self.ask(context, &asker, &range, &place, (what, data));
         None
@@ -558,7 +565,7 @@ impl<T: Tree> Front for FuseFront<T> {
     fn answer(&mut self, context: &mut Context, answer: Answer<Data>) {
         let unique = answer.cookie;
         let Some(waiting) = self.waiting.remove(&unique) else { return };
-        self.writing -= waiting.what.writing();
+        self.held -= waiting.what.held();
         if let What::Piece { answered, .. } = waiting.what {
             return self.piece_answered(context, answer, answered);
         }
@@ -599,3 +606,6 @@ impl<T: Tree> Front for FuseFront<T> {
         self.incoming.arm(&self.channel.0, ring)
     }
 }
+
+#[cfg(test)]
+mod tests;

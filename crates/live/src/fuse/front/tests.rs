@@ -1,0 +1,86 @@
+//! The front with a queue, and without a kernel or a disk.
+
+use super::*;
+use crate::fuse::protocol::DATA_MAX;
+use crate::groups::GroupTable;
+use crate::request_queue::{RequestQueue, Settings};
+use fairhead_core::sched::any::preset;
+
+/// A folder of files that have all bytes that are asked for.
+struct Folder;
+
+impl Tree for Folder {
+    fn terms(&self) -> Terms {
+        Terms { background_max: 0, data_max: DATA_MAX, flags: 0 }
+    }
+    fn place(&self, range: &Range) -> Result<Option<Place>, Errno> {
+        let (sector, len) = (Sector(range.offset / 512), range.len);
+        Ok(Some(Place { file: FileId(0), sector, len, answered: len, fua: false, has_shed: false }))
+    }
+    fn file(&self, _: u64, _: u64) -> Result<FileId, Errno> {
+        Ok(FileId(0))
+    }
+    fn answer(&self, _: &Header, _: GroupId, _: &Operation<'_>) -> Option<Reply> {
+        None
+    }
+}
+
+struct Stage {
+    front: FuseFront<Folder>,
+    context: Context,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let device = File::options().write(true).open("/dev/null").unwrap();
+        let (ended, _) = mpsc::channel();
+        let channel = Arc::new(Channel::new(device));
+        let front = FuseFront::new(channel, Arc::new(Folder), None, ended, &Pool::new(0));
+        let config = (preset("noop").unwrap().config)();
+        let context = Context {
+            now: Instant::EPOCH,
+            queue: RequestQueue::new(Settings::default(), config).unwrap(),
+            groups: GroupTable::new(256),
+            emulation: None,
+            polls: false,
+        };
+        Self { front, context }
+    }
+
+    /// The kernel asks for this, on behalf of a thread.
+    fn ask(&mut self, unique: u64, pid: u32, operation: &Operation<'_>) {
+        let header = Header { opcode: 0, unique, node: 2, uid: 0, gid: 0, pid };
+        let reply = self.front.answer_or_begin(&mut self.context, &header, operation, &[], 0);
+        assert_eq!(reply, None, "it takes time");
+    }
+
+    /// The front gets the answer to a piece.
+    fn answer(&mut self, unique: u64, result: Result<(), Errno>) {
+        let client = self.front.clients[&GroupId::ROOT];
+        let answer = Answer { client, cookie: unique, result, origin: None, data: None };
+        self.front.answer(&mut self.context, answer);
+    }
+}
+
+const COPY: Operation<'static> =
+    Operation::CopyFileRange { from: (7, 0), to: (3, 8, 0), len: 1 << 30, flags: 0 };
+
+#[test]
+fn copies_hold_what_they_read_until_it_is_written() {
+    let mut stage = Stage::new();
+    let begun = (0..WAITING_MAX as u64).take_while(|&i| {
+        let has_room = stage.front.has_room();
+        if has_room {
+            stage.ask(i, 1, &COPY);
+        }
+        has_room
+    });
+    let begun = begun.count() as u64;
+    assert_eq!(begun * u64::from(DATA_MAX), HELD_MAX);
+    (0..begun).for_each(|i| stage.answer(i, Ok(())));
+    assert_eq!(stage.front.held, HELD_MAX, "what is read waits to be written");
+    assert!(!stage.front.has_room());
+    (0..begun).for_each(|i| stage.answer(i, Err(Errno::IO)));
+    assert_eq!(stage.front.held, 0);
+    assert_eq!(What::piece(Op::Allocate { mode: 0 }, DATA_MAX).held(), 0, "an allocation reads nothing");
+}
