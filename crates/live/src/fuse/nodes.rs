@@ -13,7 +13,8 @@
 //!
 //! A handle leads to the file itself. A name may lead to another file by now: then the node is stale. To keep
 //! that rare, a name follows what is renamed in the mount, and a file whose name is removed in the mount
-//! keeps a descriptor until the kernel forgets it.
+//! keeps a descriptor until the kernel forgets it. Folders that are moved below the mount may even have names
+//! that lead round in a circle: these nodes are stale until they are looked up again.
 //!
 //! What it does not do: open, read or write anything; [`Found::open`] is called without the lock.
 
@@ -182,10 +183,12 @@ impl Nodes {
     /// The way to a node.
     ///
     /// # Errors
-    /// `ESTALE` if there is none of that number.
+    /// `ESTALE` if there is none of that number, or its names lead round in a circle.
     pub(super) fn find(&mut self, number: u64) -> Result<Found, Errno> {
         let mut steps = Vec::new();
         let mut at = number;
+        // A node of the way; each one twice as far along it as the one before, so that a circle comes back.
+        let mut mark = number;
         loop {
             if let Some(file) = self.descriptor(at) {
                 steps.reverse();
@@ -196,6 +199,12 @@ impl Nodes {
                 Way::Name { folder, name } => {
                     steps.push(Step { key: node.key, name: name.clone() });
                     at = *folder;
+                    if at == mark {
+                        return Err(Errno(libc::ESTALE));
+                    }
+                    if steps.len().is_power_of_two() {
+                        mark = at;
+                    }
                 }
                 Way::Handle { mount, handle } if at == number => {
                     return Ok(Found::ByHandle(Arc::clone(mount), handle.clone()));
@@ -431,6 +440,36 @@ mod tests {
         let open = null();
         nodes.opened(file, &open);
         assert!(matches!(nodes.find(file), Ok(Found::Here(_))), "a program has it open");
+    }
+
+    #[test]
+    fn names_in_a_circle_are_stale_until_they_are_looked_up_again() {
+        let mut nodes = Nodes::new(File::open(".").unwrap(), 1).unwrap();
+        let (b, _) = nodes.know(null(), key(1), named(ROOT, "b"));
+        let (a, _) = nodes.know(null(), key(2), named(b, "a"));
+        let (file, _) = nodes.know(null(), key(3), named(a, "file"));
+        // Below the mount `b/a` has become `a`, and `b` then `a/b`.
+        nodes.know(null(), key(1), named(a, "b"));
+        let (other, _) = nodes.know(null(), key(4), named(ROOT, "other"));
+        for node in [a, b, file] {
+            assert!(matches!(nodes.find(node), Err(Errno(libc::ESTALE))), "node {node}");
+        }
+        assert!(nodes.find(other).is_ok());
+        nodes.know(null(), key(2), named(ROOT, "a"));
+        nodes.know(null(), key(4), named(ROOT, "other"));
+        for (node, len) in [(a, 1), (b, 2), (file, 2)] {
+            let Ok(Found::ByNames(_, steps)) = nodes.find(node) else { panic!("node {node} has none") };
+            assert_eq!(steps.len(), len);
+        }
+    }
+
+    #[test]
+    fn a_long_way_is_no_circle() {
+        let mut nodes = Nodes::new(File::open(".").unwrap(), 1).unwrap();
+        let last = (1..=1000).fold(ROOT, |folder, i| nodes.know(null(), key(i), named(folder, "x")).0);
+        nodes.know(null(), key(2000), named(ROOT, "other"));
+        let Ok(Found::ByNames(_, steps)) = nodes.find(last) else { panic!("it has none") };
+        assert_eq!(steps.len(), 1000);
     }
 
     #[test]
