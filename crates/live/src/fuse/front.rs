@@ -135,14 +135,6 @@ enum What {
     Flush,
 }
 
-/// On whose account a request is, and who waits for it.
-#[derive(Clone, Copy, Debug)]
-struct Asker {
-    unique: u64,
-    thread: u32,
-    who: Who,
-}
-
 impl What {
     /// A piece of a long request that answers so many bytes.
     fn piece(op: Op, answered: u32) -> Self {
@@ -177,8 +169,9 @@ pub(crate) struct FuseFront<T> {
     incoming: Incoming,
     /// By the number of the request.
     waiting: HashMap<u64, WaitingRequest>,
-    /// Those of them that are done in pieces.
-    long: HashMap<u64, (Asker, LongRequest)>,
+    /// Those of them that are done in pieces, with their headers. Each piece asks anew on whose account it is:
+    /// a group that is not named goes.
+    long: HashMap<u64, (Header, LongRequest)>,
     /// Those of them whose callers got a signal that does not end them, and when to look after these.
     disturbed: Vec<u64>,
     look_after: Option<Instant>,
@@ -329,7 +322,7 @@ impl<T: Tree> FuseFront<T> {
                 let to = Spot { node: header.node, handle, offset };
                 let Ok(mode) = u8::try_from(mode) else { return Some(Err(Errno(libc::EOPNOTSUPP))) };
                 let long = LongRequest::allocate(to, len, mode, header.uid != 0);
-                self.begin_long(context, header, long)
+                self.go_on(context, header, long, None)
             }
             // The kernel knows no flags yet and refuses all, as this does.
             Operation::CopyFileRange { flags: 1.., .. } => Some(Err(Errno(libc::EINVAL))),
@@ -337,7 +330,7 @@ impl<T: Tree> FuseFront<T> {
                 let from = Spot { node: header.node, handle, offset };
                 let to = Spot { node: to.0, handle: to.1, offset: to.2 };
                 let long = LongRequest::copy(from, to, len, header.uid != 0);
-                self.begin_long(context, header, long)
+                self.go_on(context, header, long, None)
             }
             Operation::Fsync { handle, data_only } => match self.tree.file(header.node, handle) {
                 Ok(file) => {
@@ -410,7 +403,6 @@ impl<T: Tree> FuseFront<T> {
             Ok(Some(place)) => place,
         };
         let who = self.tree.who(context, header, range.op == Op::Write);
-        let asker = Asker { unique: header.unique, thread: header.pid, who };
         let data = (range.op == Op::Write).then(|| self.incoming.payload(place.len as usize));
         let answered = place.answered;
         let what = match range.op {
@@ -418,7 +410,7 @@ impl<T: Tree> FuseFront<T> {
             Op::Write => What::Write { answered },
             Op::Discard | Op::Zero { .. } | Op::Allocate { .. } | Op::Extents => What::Change,
         };
-        self.ask(context, &asker, &range, &place, (what, data));
+        self.ask(context, (header, who), &range, &place, (what, data));
         None
     }
 
@@ -426,12 +418,13 @@ impl<T: Tree> FuseFront<T> {
     fn ask(
         &mut self,
         context: &mut Context,
-        asker: &Asker,
+        (header, who): (&Header, Who),
         range: &Range,
         place: &Place,
         (what, data): (What, Option<Buffer>),
     ) {
-        let Asker { unique, thread, who: Who { task, group, prio, sync } } = *asker;
+        let Header { unique, pid: thread, .. } = *header;
+        let Who { task, group, prio, sync } = who;
         if place.has_shed {
             self.channel.forget_attributes(range.node);
         }
@@ -458,19 +451,12 @@ impl<T: Tree> FuseFront<T> {
         }
     }
 
-    /// Begins a request that is done in pieces.
-    fn begin_long(&mut self, context: &mut Context, header: &Header, long: LongRequest) -> Option<Reply> {
-        let who = self.tree.who(context, header, true);
-        let asker = Asker { unique: header.unique, thread: header.pid, who };
-        self.go_on(context, asker, long, None)
-    }
-
-    /// Asks for the next piece of a long request; the data are those of a write. Returns the answer to the
+    /// Asks for the next piece of a long request, or the first one; the data are those of a write. Returns the answer to the
     /// request if there is no next piece.
     fn go_on(
         &mut self,
         context: &mut Context,
-        asker: Asker,
+        header: &Header,
         long: LongRequest,
         data: Option<Buffer>,
     ) -> Option<Reply> {
@@ -482,21 +468,22 @@ impl<T: Tree> FuseFront<T> {
             Ok(Some(place)) => place,
         };
         let what = What::piece(range.op, place.answered);
-        self.long.insert(asker.unique, (asker, long));
-        self.ask(context, &asker, &range, &place, (what, data));
+        let who = self.tree.who(context, header, true);
+        self.long.insert(header.unique, (*header, long));
+        self.ask(context, (header, who), &range, &place, (what, data));
         None
     }
 
     /// A piece of a long request is answered.
     fn piece_answered(&mut self, context: &mut Context, answer: Answer<Data>, did: u32) {
         let unique = answer.cookie;
-        let Some((asker, mut long)) = self.long.remove(&unique) else { return };
+        let Some((header, mut long)) = self.long.remove(&unique) else { return };
         let reply = match answer.result {
             Ok(()) => {
                 let data = answer.data.and_then(Data::memory);
                 let did = data.as_ref().map_or(did, |data| did.min(data.end() as u32));
                 long.did(did);
-                if did > 0 { self.go_on(context, asker, long, data) } else { Some(long.reply(Ok(()))) }
+                if did > 0 { self.go_on(context, &header, long, data) } else { Some(long.reply(Ok(()))) }
             }
             Err(errno) => Some(long.reply(Err(errno))),
         };

@@ -3,10 +3,10 @@
 use super::*;
 use crate::fuse::protocol::DATA_MAX;
 use crate::groups::GroupTable;
-use crate::request_queue::{RequestQueue, Settings};
+use crate::request_queue::{RequestQueue, Settings, Start};
 use fairhead_core::sched::any::preset;
 
-/// A folder of files that have all bytes that are asked for.
+/// A folder of files that have all bytes that are asked for. Each thread is in a cgroup of its own.
 struct Folder;
 
 impl Tree for Folder {
@@ -19,6 +19,11 @@ impl Tree for Folder {
     }
     fn file(&self, _: u64, _: u64) -> Result<FileId, Errno> {
         Ok(FileId(0))
+    }
+    fn who(&self, context: &mut Context, header: &Header, _: bool) -> Who {
+        let name = format!("job/{}", header.pid);
+        let group = context.groups.of_caller(context.now, &mut context.queue, &name);
+        Who { task: TaskId(header.pid), group, prio: IoPrio::default(), sync: true }
     }
     fn answer(&self, _: &Header, _: GroupId, _: &Operation<'_>) -> Option<Reply> {
         None
@@ -56,9 +61,21 @@ impl Stage {
 
     /// The front gets the answer to a piece.
     fn answer(&mut self, unique: u64, result: Result<(), Errno>) {
-        let client = self.front.clients[&GroupId::ROOT];
+        let client = self.context.queue.join();
         let answer = Answer { client, cookie: unique, result, origin: None, data: None };
         self.front.answer(&mut self.context, answer);
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        self.context.now = self.context.now + Duration::from_secs(seconds);
+    }
+
+    /// The disk does what the queue has.
+    fn work(&mut self) {
+        while let Some(Start::Io(io)) = self.context.queue.next(self.context.now) {
+            let results = vec![Ok(()); self.context.queue.pieces(io).len()];
+            self.context.queue.finished(self.context.now, io, &results);
+        }
     }
 }
 
@@ -83,4 +100,26 @@ fn copies_hold_what_they_read_until_it_is_written() {
     (0..begun).for_each(|i| stage.answer(i, Err(Errno::IO)));
     assert_eq!(stage.front.held, 0);
     assert_eq!(What::piece(Op::Allocate { mode: 0 }, DATA_MAX).held(), 0, "an allocation reads nothing");
+}
+
+#[test]
+fn every_piece_of_a_copy_is_on_the_account_of_a_group_that_there_is() {
+    let mut stage = Stage::new();
+    stage.ask(1, 1, &COPY);
+    for piece in 0..4 {
+        stage.pass(100);
+        stage.work();
+        // The disk is done, and before the front hears of it, another caller comes.
+        let read = Operation::Read { handle: 7, offset: 0, size: 4096 };
+        stage.ask(100 + piece, 2, &read);
+        let answer = stage.context.queue.answer().expect("the disk is done");
+        assert_eq!(answer.cookie, 1);
+        stage.front.answer(&mut stage.context, answer);
+        let group = stage.context.groups.find("job/1").expect("the next piece is on its account");
+        assert!(stage.context.queue.busy_groups().any(|busy| busy == group), "piece {piece}");
+        stage.pass(1);
+        stage.work();
+        let answers = std::iter::from_fn(|| stage.context.queue.answer()).collect::<Vec<_>>();
+        answers.into_iter().for_each(|answer| stage.front.answer(&mut stage.context, answer));
+    }
 }
