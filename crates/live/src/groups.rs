@@ -72,6 +72,11 @@ impl GroupTable {
         if name.is_empty() { Some(GroupId::ROOT) } else { self.names.get(&name).map(|named| named.id) }
     }
 
+    /// The name of a group; that of the root is empty.
+    pub(crate) fn name(&self, group: GroupId) -> &str {
+        self.names().find(|(_, id)| *id == group).map_or("", |(name, _)| name)
+    }
+
     /// Without slashes that say nothing.
     pub(crate) fn tidy(name: &str) -> String {
         name.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")

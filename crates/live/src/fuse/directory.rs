@@ -25,7 +25,7 @@ use super::range::Range;
 use crate::bio::{Errno, FileId, Op};
 use crate::engine::Context;
 use crate::store::{FileTable, is_in_memory};
-use fairhead_core::units::{GroupId, Sector};
+use fairhead_core::units::Sector;
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags, Timespec,
     Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
@@ -354,7 +354,7 @@ impl Directory {
     ///
     /// # Errors
     /// `ENFILE` if the client has its share of open files.
-    fn open_node(&self, node: u64, opener: Opener, flags: u32, made: Option<File>) -> Reply {
+    fn open_node(&self, node: u64, opener: &Opener, flags: u32, made: Option<File>) -> Reply {
         let path = self.node(node)?;
         let is_appended = flags as i32 & libc::O_APPEND != 0;
         let flags = flags as i32
@@ -386,7 +386,7 @@ impl Directory {
         let add = |file: Arc<File>| {
             lock(&self.open_files).take(opener, descriptors)?;
             let file = self.table.add(file);
-            lock(&self.openers).insert(file, (opener, descriptors));
+            lock(&self.openers).insert(file, (opener.clone(), descriptors));
             Ok::<_, Errno>(file)
         };
         let buffered = add(Arc::clone(&file))?;
@@ -565,7 +565,7 @@ impl Directory {
         Ok(Vec::new())
     }
 
-    fn create(&self, header: &Header, opener: Opener, name: &OsStr, flags: u32, mode: u32) -> Reply {
+    fn create(&self, header: &Header, opener: &Opener, name: &OsStr, flags: u32, mode: u32) -> Reply {
         let folder = self.node(header.node)?;
         // A file that could not be opened is not made.
         lock(&self.open_files).after(opener, DESCRIPTORS_MAX)?;
@@ -581,7 +581,7 @@ impl Directory {
     }
 
     /// A file without a name, in the file system of the folder.
-    fn create_nameless(&self, header: &Header, opener: Opener, flags: u32, mode: u32) -> Reply {
+    fn create_nameless(&self, header: &Header, opener: &Opener, flags: u32, mode: u32) -> Reply {
         let folder = self.node(header.node)?;
         let how = OFlags::TMPFILE | OFlags::from_bits_retain(flags) & (OFlags::EXCL | OFlags::ACCMODE);
         let file = open_at(&folder, OsStr::new("."), how, mode & !LENDING)?;
@@ -597,7 +597,7 @@ impl Directory {
     }
 
     /// The answer to who made a file and has it open.
-    fn created(&self, node: u64, attr: Attr, opener: Opener, flags: u32, file: File) -> Reply {
+    fn created(&self, node: u64, attr: Attr, opener: &Opener, flags: u32, file: File) -> Reply {
         let mut out = Vec::with_capacity(144);
         attr.entry(&mut out, node, VALID_S);
         match self.open_node(node, opener, flags, Some(file)) {
@@ -708,17 +708,17 @@ impl Directory {
     }
 
     /// What opens a file for a client.
-    fn on_opening(&self, header: &Header, group: GroupId, operation: &Operation<'_>) -> Reply {
+    fn on_opening(&self, header: &Header, group: &str, operation: &Operation<'_>) -> Reply {
         let opener = Opener::new(group, header.uid);
         let reply = match *operation {
-            Operation::Open { flags } => self.open_node(header.node, opener, flags, None),
+            Operation::Open { flags } => self.open_node(header.node, &opener, flags, None),
             Operation::Create { name, flags, mode, umask } => {
                 set_mask(umask);
-                self.create(header, opener, name, flags, mode)
+                self.create(header, &opener, name, flags, mode)
             }
             Operation::TmpFile { flags, mode, umask } => {
                 set_mask(umask);
-                self.create_nameless(header, opener, flags, mode)
+                self.create_nameless(header, &opener, flags, mode)
             }
             _ => self.do_it(header, operation),
         };
@@ -852,7 +852,7 @@ impl Tree for Directory {
         let opener = lock(&self.openers).remove(&file);
         self.table.remove(file);
         if let Some((opener, descriptors)) = opener {
-            lock(&self.open_files).give_back(opener, descriptors);
+            lock(&self.open_files).give_back(&opener, descriptors);
         }
     }
 
@@ -860,7 +860,7 @@ impl Tree for Directory {
         4
     }
 
-    fn answer(&self, header: &Header, group: GroupId, operation: &Operation<'_>) -> Option<Reply> {
+    fn answer(&self, header: &Header, group: &str, operation: &Operation<'_>) -> Option<Reply> {
         match *operation {
             Operation::Forget { lookups } => self.forget([(header.node, lookups)]),
             Operation::BatchForget { pairs } => self.forget(protocol::forgotten(pairs)),

@@ -38,9 +38,9 @@ use std::thread;
 const WAITING_MAX: usize = 4096;
 const HELD_MAX: u64 = 256 << 20;
 
-/// A request for another thread: its header, what is behind that, and the group of a caller that opens
-/// something.
-pub(crate) type Job = (Header, Vec<u8>, GroupId);
+/// A request for another thread: its header, what is behind that, and the name of the group of a caller that
+/// opens something. What is open outlives the group's number.
+pub(crate) type Job = (Header, Vec<u8>, String);
 
 /// How often requests are looked at whose callers got a signal that does not end them.
 const LOOK_AFTER: Duration = Duration::from_ms(10);
@@ -112,8 +112,8 @@ pub(crate) trait Tree: Send + Sync + 'static {
     fn threads(&self) -> usize {
         0
     }
-    /// Anything else; `None` is not answered. The group is that of a caller which opens something.
-    fn answer(&self, header: &Header, group: GroupId, operation: &Operation<'_>) -> Option<Reply>;
+    /// Anything else; `None` is not answered. The group is the name of that of a caller which opens something.
+    fn answer(&self, header: &Header, group: &str, operation: &Operation<'_>) -> Option<Reply>;
 }
 
 /// What waits for the disk.
@@ -226,7 +226,7 @@ impl<T: Tree> FuseFront<T> {
                     let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((header, bytes, group)) = job else { return };
                     let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
-                    if let Some(reply) = tree.answer(&header, group, &operation) {
+                    if let Some(reply) = tree.answer(&header, &group, &operation) {
                         if operation.changes_unseen() {
                             channel.forget_attributes(header.node);
                         }
@@ -360,13 +360,14 @@ impl<T: Tree> FuseFront<T> {
         bytes: &[u8],
     ) -> Option<Reply> {
         let Some(workers) = &self.workers else {
-            return self.tree.answer(header, GroupId::ROOT, operation);
+            return self.tree.answer(header, "", operation);
         };
         let group = match operation {
             Operation::Open { .. } | Operation::Create { .. } | Operation::TmpFile { .. } => {
-                self.tree.who(context, header, false).group
+                let group = self.tree.who(context, header, false).group;
+                context.groups.name(group).to_owned()
             }
-            _ => GroupId::ROOT,
+            _ => String::new(),
         };
         // Without a thread that hears it, the engine is about to stop.
         let sent = workers.send((*header, bytes.to_vec(), group));

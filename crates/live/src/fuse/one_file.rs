@@ -12,7 +12,7 @@ use super::protocol::{
 use super::range::Range;
 use crate::bio::{Errno, FileId, Op};
 use crate::store::FileTable;
-use fairhead_core::units::{GroupId, Sector};
+use fairhead_core::units::Sector;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io;
@@ -124,7 +124,7 @@ impl Tree for OneFile {
         if node == DISK { Ok(DIRECT) } else { Err(Errno(libc::EBADF)) }
     }
 
-    fn answer(&self, header: &Header, _: GroupId, operation: &Operation<'_>) -> Option<Reply> {
+    fn answer(&self, header: &Header, _: &str, operation: &Operation<'_>) -> Option<Reply> {
         let node = header.node;
         Some(match *operation {
             Operation::Forget { .. } | Operation::BatchForget { .. } => return None,

@@ -25,7 +25,7 @@ impl Tree for Folder {
         let group = context.groups.of_caller(context.now, &mut context.queue, &name);
         Who { task: TaskId(header.pid), group, prio: IoPrio::default(), sync: true }
     }
-    fn answer(&self, _: &Header, _: GroupId, _: &Operation<'_>) -> Option<Reply> {
+    fn answer(&self, _: &Header, _: &str, _: &Operation<'_>) -> Option<Reply> {
         None
     }
 }
@@ -121,5 +121,19 @@ fn every_piece_of_a_copy_is_on_the_account_of_a_group_that_there_is() {
         stage.work();
         let answers = std::iter::from_fn(|| stage.context.queue.answer()).collect::<Vec<_>>();
         answers.into_iter().for_each(|answer| stage.front.answer(&mut stage.context, answer));
+    }
+}
+
+#[test]
+fn what_has_files_open_is_known_by_its_name() {
+    let mut stage = Stage::new();
+    let (workers, jobs) = mpsc::channel();
+    stage.front.workers = Some(workers);
+    // Far more cgroups than there are numbers: each is idle, and its number another one's, in the end.
+    for i in 0..600_u32 {
+        stage.pass(100);
+        stage.ask(i.into(), i, &Operation::Open { flags: 0 });
+        let (_, _, group) = jobs.try_recv().expect("another thread opens it");
+        assert_eq!(group, format!("job/{i}"));
     }
 }
