@@ -39,8 +39,8 @@ pub(crate) struct GroupTable {
     names: BTreeMap<String, Named>,
     /// Numbers that no name has; those of removed groups may still have requests.
     free: Vec<GroupId>,
-    /// Groups that went by themselves and were not [heard of](Self::take_gone).
-    gone: Vec<GroupId>,
+    /// Numbers of groups that went and were not [heard of](Self::take_gone).
+    gone: BTreeSet<GroupId>,
     looks_at: Instant,
     /// Whether it was said that all numbers are taken.
     has_said_full: bool,
@@ -54,7 +54,7 @@ impl GroupTable {
         Self {
             names: BTreeMap::new(),
             free,
-            gone: Vec::new(),
+            gone: BTreeSet::new(),
             looks_at: Instant::EPOCH,
             has_said_full: false,
             latencies: Latencies::new(groups as usize),
@@ -153,20 +153,17 @@ impl GroupTable {
         let busy: BTreeSet<GroupId> = queue.busy_groups().collect();
         let old = self.names.iter().filter(|(_, named)| is_old(named) && !busy.contains(&named.id));
         // Groups inside others come first, as a group with groups in it cannot go.
-        let old: Vec<(String, GroupId)> = old.rev().map(|(name, named)| (name.clone(), named.id)).collect();
+        let old: Vec<String> = old.rev().map(|(name, _)| name.clone()).collect();
         let mut any = false;
-        for (name, id) in old {
-            if self.remove(now, queue, &name).is_ok() {
-                self.gone.push(id);
-                any = true;
-            }
+        for name in old {
+            any |= self.remove(now, queue, &name).is_ok();
         }
         any
     }
 
-    /// Takes the groups that went by themselves since the last call: what is remembered of them is void, as
-    /// their numbers will be other groups'.
-    pub(crate) fn take_gone(&mut self) -> Vec<GroupId> {
+    /// Takes the numbers of the groups that went since the last call: what is remembered of them is void, as
+    /// the numbers will be other groups'.
+    pub(crate) fn take_gone(&mut self) -> BTreeSet<GroupId> {
         std::mem::take(&mut self.gone)
     }
 
@@ -218,6 +215,7 @@ impl GroupTable {
         queue.control(now, Control::GroupExit(id)).map_err(refused)?;
         self.names.remove(&name);
         self.free.insert(0, id);
+        self.gone.insert(id);
         Ok(())
     }
 }
@@ -245,14 +243,30 @@ mod tests {
     fn cgroups_that_come_and_go_have_a_group_each() {
         let (mut queue, mut table) = queue();
         table.ensure(at(0), &mut queue, "user").unwrap();
+        let mut gone = 0;
         for i in 0..10_000 {
             let group = table.of_caller(at(i), &mut queue, &format!("/jobs/{i}"));
             assert_ne!(Some(group), table.find("jobs"), "job {i} has no group of its own");
             assert!(table.names().count() < 70, "{} groups", table.names().count());
+            gone += table.take_gone().len();
         }
         assert!(table.find("user").is_some(), "a user named it");
-        assert_eq!(table.take_gone().len() + table.names().count(), 10_000 + 2);
+        assert_eq!(gone + table.names().count(), 10_000 + 2);
         queue.check();
+    }
+
+    #[test]
+    fn what_a_user_removes_is_gone_and_numbers_that_are_not_heard_of_are_bounded() {
+        let (mut queue, mut table) = queue();
+        let group = table.ensure(at(0), &mut queue, "user").unwrap();
+        table.remove(at(0), &mut queue, "user").unwrap();
+        assert_eq!(table.take_gone(), BTreeSet::from([group]));
+        for _ in 0..1000 {
+            table.ensure(at(0), &mut queue, "user").unwrap();
+            table.remove(at(0), &mut queue, "user").unwrap();
+        }
+        assert!(table.take_gone().len() < GROUPS as usize);
+        assert!(table.take_gone().is_empty());
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use crate::engine::Context;
 use fairhead_core::Control;
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, TaskId};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
 
 /// On whose account something is.
@@ -55,6 +55,7 @@ const UNKNOWN: Who = Who {
 impl Callers {
     /// Returns the task, group and priority of a thread that reads or writes this node.
     pub(crate) fn who(&mut self, context: &mut Context, thread: u32, node: u64, writes: bool) -> Who {
+        self.forget_groups(&context.groups.take_gone());
         if thread == 0 {
             let who = self.writers.get(&node).copied().unwrap_or(UNKNOWN);
             return Who { sync: !writes, ..who };
@@ -82,6 +83,7 @@ impl Callers {
             _ => {
                 let name = fs::read_to_string(format!("/proc/{thread}/cgroup")).unwrap_or_default();
                 let group = context.groups.of_caller(now, &mut context.queue, cgroup(&name));
+                // To name it may have made others go, one of which may have had its number.
                 self.forget_groups(&context.groups.take_gone());
                 Who { task: TaskId(thread), group, prio: priority(thread), sync: true }
             }
@@ -95,7 +97,7 @@ impl Callers {
     }
 
     /// These groups are no more, and their numbers may soon be others'.
-    fn forget_groups(&mut self, gone: &[GroupId]) {
+    fn forget_groups(&mut self, gone: &BTreeSet<GroupId>) {
         if gone.is_empty() {
             return;
         }
@@ -192,6 +194,9 @@ fn priority(thread: u32) -> IoPrio {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::groups::GroupTable;
+    use crate::request_queue::{RequestQueue, Settings};
+    use fairhead_core::sched::any::preset;
 
     #[test]
     fn the_cgroup_is_that_of_io() {
@@ -218,6 +223,28 @@ mod tests {
         assert!(!status(0, stop, 0, 0, 0) && !status(bit(libc::SIGCHLD), bit(libc::SIGWINCH), 0, 0, 0));
         assert!(status(kill, alarm, u64::MAX, 0, alarm) && status(stop, int | alarm, 0, 0, alarm));
         assert!(is_ending(u32::MAX) && !is_ending(std::process::id()));
+    }
+
+    #[test]
+    fn the_number_of_a_removed_group_is_remembered_of_no_caller() {
+        let config = (preset("bfq").unwrap().config)();
+        let mut context = Context {
+            now: Instant::EPOCH,
+            queue: RequestQueue::new(Settings::default(), config).unwrap(),
+            groups: GroupTable::new(256),
+            emulation: None,
+            polls: false,
+        };
+        let mut callers = Callers::default();
+        let group = context.groups.ensure(context.now, &mut context.queue, "user").unwrap();
+        let who = Who { group, ..UNKNOWN };
+        callers.writers.insert(9, who);
+        callers.threads.insert(7, Known { until: context.now + GOOD, start: 0, who });
+        assert_eq!(callers.who(&mut context, 0, 9, true).group, group);
+        assert_eq!(callers.who(&mut context, 7, 9, false).group, group);
+        context.groups.remove(context.now, &mut context.queue, "user").unwrap();
+        assert_eq!(callers.who(&mut context, 0, 9, true).group, GroupId::ROOT);
+        assert_eq!(callers.who(&mut context, 7, 9, false).group, GroupId::ROOT);
     }
 
     #[test]
