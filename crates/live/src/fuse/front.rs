@@ -112,7 +112,7 @@ pub(crate) trait Tree: Send + Sync + 'static {
     fn threads(&self) -> usize {
         0
     }
-    /// Anything else; `None` is not answered. The group is the name of that of a caller which opens something.
+    /// Anything else; `None` is not answered. The group is that of a caller which opens something, by name.
     fn answer(&self, header: &Header, group: &str, operation: &Operation<'_>) -> Option<Reply>;
 }
 
@@ -169,8 +169,8 @@ pub(crate) struct FuseFront<T> {
     incoming: Incoming,
     /// By the number of the request.
     waiting: HashMap<u64, WaitingRequest>,
-    /// Those of them that are done in pieces, with their headers. Each piece asks anew on whose account it is:
-    /// a group that is not named goes.
+    /// Those of them that are done in pieces, with their headers. Each piece asks anew on whose account it
+    /// is: a group that is not named goes.
     long: HashMap<u64, (Header, LongRequest)>,
     /// Those of them whose callers got a signal that does not end them, and when to look after these.
     disturbed: Vec<u64>,
@@ -452,8 +452,8 @@ impl<T: Tree> FuseFront<T> {
         }
     }
 
-    /// Asks for the next piece of a long request, or the first one; the data are those of a write. Returns the answer to the
-    /// request if there is no next piece.
+    /// Asks for the next piece of a long request, or the first one; the data are those of a write. Returns
+    /// the answer to the request if there is no next piece.
     fn go_on(
         &mut self,
         context: &mut Context,

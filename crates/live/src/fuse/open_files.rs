@@ -8,8 +8,8 @@
 //!   300 for open files    A alone: 150     A and B: 100 each     A, B and C: 75 each
 //! ```
 //!
-//! A client is a cgroup; in the root group, which all share, it is a user. A cgroup is known by its name here:
-//! one that is idle loses its number while its files stay open.
+//! A client is a cgroup; in the root group, which all share, it is a user. A cgroup is known by its name
+//! here: one that is idle loses its number while its files stay open.
 //!
 //! What it does not do: count the descriptors of nodes (`descriptors.rs`).
 
