@@ -242,7 +242,7 @@ fn a_request_that_waits_for_other_tasks_is_counted() {
     let mut records = vec![record(0, 1, 0)];
     records.extend((1..=BETWEEN).map(|i| record(2 * i, 2, i * 7_654_321 % 100_000_000)));
     records.push(record(2 * BETWEEN + 2, 1, 8));
-    // What was made and what of it was held, by task, and whether it is told.
+    // What was made and what of it was held, by task, and whether a note says so.
     let held = |records: &[Record]| {
         let o = run(jobs(written(records), |o| o.mode = Mode::Closed), "nas2020", "noop");
         let figures = o.clients.iter().map(|c| c.replayed.unwrap());
