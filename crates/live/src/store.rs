@@ -822,10 +822,9 @@ impl Store {
                 && bytes.start / PAGE * PAGE < (from + len).next_multiple_of(PAGE);
             (changes || other.op.changes()) && is_near && self.files.is_same(other.file, first.file)
         };
-        let is_read = |doing: &Doing| {
-            let other = &self.transfers[&doing.io.0].pieces()[doing.run.pieces.start];
-            !other.op.changes()
-        };
+        // Direct reads are in the way of none.
+        let is_read =
+            |doing: &Doing| !self.transfers[&doing.io.0].pieces()[doing.run.pieces.start].op.changes();
         let at_work = self.operations.iter().any(|(_, operation)| match operation {
             Operation::Do(doing) if doing.is_cached => is_in_the_way(doing.io, &doing.run),
             Operation::Do(doing) => is_cached && !is_read(doing) && is_in_the_way(doing.io, &doing.run),
@@ -863,7 +862,9 @@ impl Store {
             Way::PunchHole | Way::ZeroRange | Way::Allocate(_) | Way::Find => outcome.map(|_| all),
         };
         let is_written = matches!(way, Way::Transfer | Way::WriteZeros);
-        if first.fua && outcome == Ok(all) && !(is_written && self.files.keeps_dsync(first.file, is_cached)) {
+        // What an earlier operation of the run wrote may have gone another way.
+        let is_stable = is_written && run.done == 0 && self.files.keeps_dsync(first.file, is_cached);
+        if first.fua && outcome == Ok(all) && !is_stable {
             return self.wait_for_sync(ring, first.file, (io, run));
         }
         if let Err(errno) = outcome

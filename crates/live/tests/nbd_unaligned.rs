@@ -176,6 +176,28 @@ fn a_direct_write_that_fails_may_have_heard_of_the_loss_of_pages() {
     assert_eq!(write_through(&disk, &b, 8292, 100).wait(), Ok(()));
 }
 
+/// Two neighbours are written by one operation through the page cache, which does the first only. The second
+/// one goes past the page cache, and is stable by itself; the first one has to be synced.
+#[test]
+fn a_run_that_changes_its_way_is_synced_as_a_whole() {
+    let place = Place::all().next().expect("there is a disk");
+    let faults = Faults::default();
+    let options = DiskOptions::new([place.file()]).scheduler("noop").unwrap().depth(1).faults(&faults);
+    let disk = Disk::open(options).unwrap();
+    let client = disk.client("a").unwrap();
+    let add = |op, bytes, harm| faults.add(Fault { op, file: 0, bytes, times: 1, harm });
+    // Meanwhile the two are merged.
+    add(FaultOp::Read, 65536..65537, Harm::Stuck(Duration::from_millis(200)));
+    add(FaultOp::Write, 8192..12288, Harm::Short(3996));
+    add(FaultOp::Flush, 0..1, Harm::Error(Errno::IO));
+    let busy = client.read(0, 65536, 4096);
+    let writes = [write_through(&disk, &client, 8292, 3996), write_through(&disk, &client, 12288, 4096)];
+    assert!(busy.wait().is_ok());
+    assert_eq!(writes.map(Pending::wait), [Err(Errno::IO); 2], "the sync of both fails");
+    let merged = disk.groups().unwrap().iter().map(|g| g.1.io_merged.total()).sum::<u64>();
+    assert_eq!(merged, 1, "they were to be one operation");
+}
+
 /// A read of part of a page leaves the page in the page cache. Beside a direct write of the page that could be
 /// what was there before, and a later write of part of it would bring that back. The file has two numbers, as
 /// it has with two exports.
