@@ -12,7 +12,8 @@
 //! keep that promise. On all others it is written and then synced: on FUSE, and so on virtiofs, a write that
 //! is asynchronous and direct returns without the sync. One `fdatasync` does for all writes of a file that
 //! are done when it begins. A file has one flush or sync at a time, as the kernel reports an error to one of
-//! two that run side by side. For that reason, writes through the page cache are written and then synced, too.
+//! two that run side by side. For that reason, writes through the page cache are written and then synced,
+//! too.
 //!
 //! **What direct I/O does not take**, because its offset, length or address is no multiple of the device's
 //! block, goes through the page cache. A write of that kind reads and writes whole pages there, and a read
@@ -249,8 +250,8 @@ impl FileTable {
         self.files()[file.0 as usize].pages.is_some()
     }
 
-    /// Whether writes to this file are stable when they return, if they say so ([`keeps_dsync`]). Those through
-    /// the page cache are not: of two at a time, one may hear of the error of the other.
+    /// Whether writes to this file are stable when they return, if they say so ([`keeps_dsync`]). Those
+    /// through the page cache are not: of two at a time, one may hear of the error of the other.
     fn keeps_dsync(&self, file: FileId, is_cached: bool) -> bool {
         self.files()[file.0 as usize].keeps_dsync && !is_cached && !self.is_cached(file)
     }
@@ -806,8 +807,8 @@ impl Store {
         }
     }
 
-    /// Whether an operation has to wait for another on the same pages, because one of the two goes through the
-    /// page cache and one changes bytes. Direct reads wait for none: the kernel writes the pages first.
+    /// Whether an operation has to wait for another on the same pages, because one of the two goes through
+    /// the page cache and one changes bytes. Direct reads wait for none: the kernel writes the pages first.
     fn has_to_wait(&self, first: &Piece, bytes: Range<u64>, is_cached: bool) -> bool {
         let changes = first.op.changes();
         if !(is_cached || changes && (self.beside > 0 || !self.held.is_empty())) {

@@ -198,9 +198,9 @@ fn a_run_that_changes_its_way_is_synced_as_a_whole() {
     assert_eq!(merged, 1, "they were to be one operation");
 }
 
-/// A read of part of a page leaves the page in the page cache. Beside a direct write of the page that could be
-/// what was there before, and a later write of part of it would bring that back. The file has two numbers, as
-/// it has with two exports.
+/// A read of part of a page leaves the page in the page cache. Beside a direct write of the page that could
+/// be what was there before, and a later write of part of it would bring that back. The file has two numbers,
+/// as it has with two exports.
 #[test]
 fn a_read_of_part_of_a_page_and_a_write_of_the_page_wait_for_each_other() {
     let place = Place::all().next().expect("there is a disk");
