@@ -333,7 +333,10 @@ impl Draw {
         if self.chance(15) {
             self.line("group_reporting", "");
         }
-        if self.chance(10) {
+        // Without a seed, fio draws the same kinds and lengths in each pass over a file in sequence that ends in
+        // a part of a block.
+        let repeats = !job.random && (job.mixed && !job.whole_blocks || job.lengths);
+        if self.chance(10) || repeats {
             let seed = self.number(1, 1000);
             // With 251, fio begins with thirteen reads of a mix and with small lengths, in each run.
             self.line("randseed", if seed == 251 { 1251 } else { seed });

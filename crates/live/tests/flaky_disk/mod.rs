@@ -32,7 +32,7 @@ struct State {
     stable: Vec<u8>,
     is_cut: bool,
     syncs: u64,
-    /// So many of the next syncs fail.
+    /// The number of syncs to come that fail.
     bad_syncs: u64,
     /// How long it takes to find data and holes, and to sync.
     seek: Duration,
