@@ -333,8 +333,8 @@ impl Draw {
         if self.chance(15) {
             self.line("group_reporting", "");
         }
-        // Without a seed, fio draws the same kinds and lengths in each pass over a file in sequence that ends in
-        // a part of a block.
+        // Without a seed, fio draws the same kinds and lengths in each pass over a file in sequence that ends
+        // in a part of a block.
         let repeats = !job.random && (job.mixed && !job.whole_blocks || job.lengths);
         if self.chance(10) || repeats {
             let seed = self.number(1, 1000);

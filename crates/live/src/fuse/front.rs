@@ -136,7 +136,7 @@ enum What {
 }
 
 impl What {
-    /// A piece of a long request that answers so many bytes.
+    /// A piece of a long request that answers this number of bytes.
     fn piece(op: Op, answered: u32) -> Self {
         let holds = if matches!(op, Op::Read | Op::Write) { answered } else { 0 };
         Self::Piece { answered, holds }
