@@ -47,7 +47,8 @@ impl<'a> Machine<'a> {
     /// What is known of the run beforehand.
     fn describe(&self, scenario: &Scenario) -> journal::Run {
         // Task 0 stands for no task.
-        let nobody = |name: &str| journal::Task { name: name.to_owned(), client: None, group: GroupId::ROOT };
+        let unowned =
+            |name: &str| journal::Task { name: name.to_owned(), client: None, group: GroupId::ROOT };
         let client = |(i, c): (usize, crate::job::Client<'_>)| journal::Task {
             name: match c.job.numjobs {
                 1 => c.job.name.clone(),
@@ -56,9 +57,9 @@ impl<'a> Machine<'a> {
             client: Some(i),
             group: self.clients[i].group,
         };
-        let mut tasks = vec![nobody("nobody")];
+        let mut tasks = vec![unowned("nobody")];
         tasks.extend(scenario.jobs.clients().enumerate().map(client));
-        tasks.extend(self.flushers.threads.iter().map(|_| nobody("the flusher")));
+        tasks.extend(self.flushers.threads.iter().map(|_| unowned("the flusher")));
         let facts = self.queue.facts(DiskId::default());
         journal::Run {
             scheduler: scenario.scheduler.clone(),
