@@ -1,4 +1,4 @@
-//! The arrows between the crates go one way: `core ← device ← sim ← {report, papers} ← cli`,
+//! The arrows between the crates go one way: `core ← device ← sim ← {report, papers, machine} ← cli`,
 //! `device ← live ← cli`, `core ← trace ← {sim, papers, cli}`, `core ← conform ← cli`.
 //!
 //! A change in a front-end then cannot alter a decision, and a simulated result is about exactly the code
@@ -39,6 +39,10 @@ fn arrows_between_crates_go_one_way() {
             &["fairhead-core", "fairhead-device", "fairhead-papers", "fairhead-sim", "fairhead-trace"],
         ),
         ("fairhead-live", &["fairhead-core", "fairhead-device", "fairhead-live"]),
+        (
+            "fairhead-machine",
+            &["fairhead-core", "fairhead-device", "fairhead-machine", "fairhead-sim", "fairhead-trace"],
+        ),
         ("fairhead-trace", &["fairhead-core", "fairhead-trace"]),
         (
             "fairhead-report",
@@ -52,6 +56,7 @@ fn arrows_between_crates_go_one_way() {
                 "fairhead-core",
                 "fairhead-device",
                 "fairhead-live",
+                "fairhead-machine",
                 "fairhead-papers",
                 "fairhead-report",
                 "fairhead-sim",

@@ -12,6 +12,8 @@ pub(crate) enum CliError {
     Misuse(String),
     /// It makes sense, and did not work; or a result cannot be written: exit code 1.
     Failed(String),
+    /// The result says that something is wrong: exit code 1, and nothing more is printed.
+    Found,
     /// The reader of the output closed it: not an error, and nothing is printed.
     Closed,
 }
@@ -29,6 +31,7 @@ impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Misuse(m) | Self::Failed(m) => f.write_str(m),
+            Self::Found => f.write_str("something was found"),
             Self::Closed => f.write_str("closed"),
         }
     }
@@ -38,6 +41,7 @@ impl fmt::Display for CliError {
 pub(crate) fn fail(error: &CliError) -> ExitCode {
     let code = match error {
         CliError::Closed => return ExitCode::SUCCESS,
+        CliError::Found => return ExitCode::FAILURE,
         CliError::Failed(_) => 1,
         CliError::Misuse(_) => 2,
     };

@@ -6,15 +6,14 @@ use fairhead_device::{DeviceParams, preset_names};
 use crate::args::Listed;
 use crate::error::CliError;
 use crate::out;
-use crate::workloads::{PROGRAMS, WORKLOADS};
+use crate::workloads::{self, PROGRAMS};
 
 pub(crate) fn list(what: Listed) -> Result<(), CliError> {
     out::print(&match what {
         Listed::Schedulers => columns(PRESETS.iter().map(|p| (p.name, p.about.to_owned()))),
         Listed::Disks => columns(preset_names().iter().map(|name| (*name, about_disk(name)))),
         Listed::Workloads => columns(
-            WORKLOADS
-                .iter()
+            workloads::all()
                 .map(|w| (w.name, w.about))
                 .chain(PROGRAMS.iter().copied())
                 .map(|(n, a)| (n, a.to_owned())),

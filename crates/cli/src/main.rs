@@ -15,6 +15,7 @@ mod args;
 mod calibrate;
 mod conform;
 mod control;
+mod doctor;
 mod emulate;
 mod error;
 mod files;
@@ -69,6 +70,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Trace(args) => trace::trace(&args),
         Command::Conform(args) => conform::conform(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::ReplayLive(args) => replay_live::replay_live(&args),
         Command::Emulate(args) => emulate::emulate(&args),

@@ -316,7 +316,7 @@ fn parse_jobs(path: Option<&Path>, host: Option<&Host>) -> Result<JobFile, CliEr
         if let Some(w) = workloads::find(&name) {
             return job::parse(w.text, w.name).map_err(misuse);
         }
-        return Err(CliError::Misuse(match nearest(&name, WORKLOADS.iter().map(|w| w.name)) {
+        return Err(CliError::Misuse(match nearest(&name, workloads::all().map(|w| w.name)) {
             Some(word) => format!("no job file '{name}'; did you mean the workload '{word}'?"),
             None => format!("no job file '{name}', and no workload of that name (fairhead list workloads)"),
         }));

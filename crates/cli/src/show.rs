@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::out;
 use crate::plan;
 use crate::tunables::range;
-use crate::workloads::{self, PROGRAMS, WORKLOADS};
+use crate::workloads::{self, PROGRAMS};
 
 pub(crate) fn show(name: &str) -> Result<(), CliError> {
     if let Some(p) = preset(name) {
@@ -34,7 +34,7 @@ pub(crate) fn show(name: &str) -> Result<(), CliError> {
         .iter()
         .map(|p| p.name)
         .chain(preset_names().iter().copied())
-        .chain(WORKLOADS.iter().map(|w| w.name))
+        .chain(workloads::all().map(|w| w.name))
         .chain(PROGRAMS.iter().map(|p| p.0));
     Err(CliError::Misuse(match nearest(name, known) {
         Some(word) => format!("nothing is called '{name}'; did you mean '{word}'?"),

@@ -1,18 +1,10 @@
 //! The built-in workloads: the example job files, and the programs that jobs can name.
 
-/// A job file that is always at hand.
-pub(crate) struct Workload {
-    /// What `run` and `show` call it.
-    pub(crate) name: &'static str,
-    /// What it is, in a few words.
-    pub(crate) about: &'static str,
-    /// The job file.
-    pub(crate) text: &'static str,
-}
+use fairhead_machine::lab::{LOADS, Named as Workload};
 
 macro_rules! workloads {
     ($($name:literal: $about:literal,)*) => {
-        /// All of them; the first is what `run` does without a job file.
+        /// The example job files; the first is what `run` does without a job file.
         pub(crate) const WORKLOADS: &[Workload] = &[$(Workload {
             name: $name,
             about: $about,
@@ -68,9 +60,14 @@ pub(crate) const PROGRAMS: &[(&str, &str)] = &[
     ("startup:bash", "for a shell that exits at once: 41 reads, an assumption"),
 ];
 
+/// All workloads: the examples, and the loads behind the numbers of `doctor`.
+pub(crate) fn all() -> impl Iterator<Item = &'static Workload> {
+    WORKLOADS.iter().chain(LOADS)
+}
+
 /// The workload of that name.
 pub(crate) fn find(name: &str) -> Option<&'static Workload> {
-    WORKLOADS.iter().find(|w| w.name == name)
+    all().find(|w| w.name == name)
 }
 
 #[cfg(test)]
@@ -79,7 +76,7 @@ mod tests {
 
     #[test]
     fn all_are_valid_job_files() {
-        for w in WORKLOADS {
+        for w in all() {
             fairhead_sim::job::parse(w.text, w.name).unwrap_or_else(|e| panic!("{e}"));
         }
         for (name, _) in PROGRAMS {

@@ -3,6 +3,7 @@
 mod common;
 mod lab;
 mod live;
+mod machine;
 mod recorded;
 
 pub(crate) use common::{Format, ReportFormat, SweepFormat, TableFormat};
@@ -11,6 +12,7 @@ pub(crate) use lab::{
     SweepArgs,
 };
 pub(crate) use live::{ControlArgs, CtlArgs, EmulateArgs, MountArgs, ReplayLiveArgs, ServeArgs, TopArgs};
+pub(crate) use machine::DoctorArgs;
 pub(crate) use recorded::{CalibrateArgs, ConformArgs, TraceArgs, TraceTarget, ValidateArgs};
 
 use std::ffi::OsString;
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     /// Measure a real disk, without changing its data, and fit a disk model to it.
     Calibrate(CalibrateArgs),
+    /// Look at the disks of this machine: how they are set, who set them, and what is wrong with that.
+    Doctor(DoctorArgs),
     /// Serve files as block devices over NBD, with scheduling, weights and limits for each.
     Serve(ServeArgs),
     /// Replay a recording of `serve --record` or `mount --record`, and check that every decision is the same.

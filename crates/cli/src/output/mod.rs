@@ -6,6 +6,7 @@
 pub(crate) mod advice;
 pub(crate) mod conformance;
 mod csv;
+pub(crate) mod doctor;
 pub(crate) mod fio;
 mod groups;
 mod human;

@@ -1,0 +1,83 @@
+//! The checks: each looks at the facts and returns what it found.
+//!
+//! A check is silent when it cannot tell. It never takes a disk's kind for sure that the kernel only guesses:
+//! of virtual disks nothing is said about what they are made of.
+
+mod caches;
+mod fitness;
+mod groups;
+mod priorities;
+mod queue;
+mod rules;
+mod stacking;
+
+use crate::finding::Finding;
+use crate::machine::Machine;
+
+/// A check.
+pub struct Check {
+    /// Its name, in findings.
+    pub name: &'static str,
+    /// What it looks for, in one line.
+    pub about: &'static str,
+    pub(crate) look: fn(&Machine, &mut Vec<Finding>),
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+macro_rules! checks {
+    ($($name:literal, $about:literal, $look:path;)*) => {
+        /// All checks, in the order in which their findings are shown.
+        pub const CHECKS: &[Check] = &[$(Check { name: $name, about: $about, look: $look },)*];
+    };
+}
+
+checks! {
+    "flushes-dropped", "the kernel sends no flushes to a disk with a volatile write cache", caches::flushes_dropped;
+    "scheduler-unfit-rotating", "a rotating disk under `none` or `kyber`", fitness::rotating;
+    "scheduler-slow-start", "a rotating disk or SATA SSD under `mq-deadline`: programs start slowly beside a copy", fitness::slow_start;
+    "scheduler-unfit-card", "a stick, card or eMMC device under another scheduler than `bfq`", fitness::card;
+    "scheduler-unfit-nvme", "an NVMe SSD under `bfq`", fitness::nvme;
+    "low-latency-off", "`bfq` with `low_latency` off", fitness::low_latency_off;
+    "slice-idle-off", "`bfq` on a rotating disk with `slice_idle` 0", fitness::slice_idle_off;
+    "priority-ignored", "I/O priorities under a scheduler that ignores them", priorities::ignored;
+    "priority-level-ignored", "levels of the best-effort class under `mq-deadline`, which knows classes only", priorities::levels_ignored;
+    "weight-ignored", "weights of groups while neither `bfq` nor `io.cost` is in force", groups::weight_ignored;
+    "weight-squeezed", "`IOWeight` above 100, which systemd converts to nearly equal weights of BFQ", groups::weight_squeezed;
+    "device-weight-ignored", "`IODeviceWeight` for a disk under `bfq`, which systemd does not pass on", groups::device_weight;
+    "controller-off", "settings of groups while the io controller is not passed on to them", groups::controller_off;
+    "controller-v1", "`IOWeight` on a machine whose io controller is that of version 1", groups::controller_v1;
+    "command-queueing-off", "a SATA disk that takes one command at a time", queue::command_queueing;
+    "requests-few", "fewer requests in the queue than the device takes at once", queue::requests_few;
+    "merges-off", "merging of requests switched off", queue::merges_off;
+    "statistics-off", "statistics of the disk switched off", queue::statistics_off;
+    "read-ahead-off", "no read-ahead", queue::read_ahead_off;
+    "entropy-from-ssd", "an SSD that feeds the kernel's random numbers", queue::entropy;
+    "throttled-twice", "`wbt` switched on under `bfq`", caches::throttled_twice;
+    "writeback-unthrottled", "`wbt` switched off on a rotating disk under a scheduler without fairness", caches::unthrottled;
+    "rotational-wrong", "an SSD that the kernel takes for a rotating disk", fitness::rotational_wrong;
+    "loop-buffered", "a loop device that caches its file a second time", stacking::loop_buffered;
+    "scheduled-twice", "`bfq` on a disk that is made of disks with schedulers of their own", stacking::scheduled_twice;
+    "discard-at-once", "a file system that discards at each deletion, on a SATA or USB SSD", caches::discard_at_once;
+    "rule-without-scheduler", "a udev rule that sets a scheduler which this kernel does not have", rules::no_such_scheduler;
+    "rule-not-in-force", "a udev rule whose setting is not in force", rules::not_in_force;
+    "rule-for-no-disk", "a udev rule for a disk that is not there", rules::no_such_disk;
+    "elevator-ignored", "`elevator=` on the kernel's command line", rules::elevator;
+    "setters-disagree", "tuned or TLP set another scheduler than a udev rule", rules::disagree;
+}
+
+/// Runs all checks. Findings come in the order of disks within each check.
+#[must_use]
+pub fn run(machine: &Machine) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for check in CHECKS {
+        let from = findings.len();
+        (check.look)(machine, &mut findings);
+        findings[from..].iter_mut().for_each(|f| f.check = check.name);
+    }
+    findings
+}

@@ -1,0 +1,50 @@
+//! I/O priorities that nobody honours.
+//!
+//! Who honours what: bfq classes and levels; mq-deadline classes, since Linux 5.14; kyber and `none` nothing
+//! in software. A drive may honour priorities of commands itself, which needs a switch that is off by default.
+
+use crate::disks::Disk;
+use crate::finding::{Finding, Severity};
+use crate::lab::{Comparison, Load, Setting};
+use crate::machine::Machine;
+
+/// Who set a priority, in words; `None` if nobody did.
+fn setters(machine: &Machine, only_levels: bool) -> Option<String> {
+    let unit = machine.units.iter().find(|u| {
+        let is_level = u.key == "IOSchedulingPriority";
+        is_level
+            || (!only_levels && u.key == "IOSchedulingClass" && !matches!(u.value.as_str(), "none" | "0"))
+    });
+    if let Some(unit) = unit {
+        return Some(format!("{} has {}={} ({})", unit.name, unit.key, unit.value, unit.file));
+    }
+    let process = machine.priorities.iter().find(|p| !only_levels || p.class == 2)?;
+    let class = ["none", "real-time", "best-effort", "idle"].get(usize::from(process.class)).unwrap_or(&"?");
+    Some(format!("process {} ({}) has the class {class}, level {}", process.pid, process.name, process.level))
+}
+
+/// Disks whose scheduler is one of these, and that are no layer over others.
+fn disks<'a>(machine: &'a Machine, schedulers: &'a [&str]) -> impl Iterator<Item = &'a Disk> {
+    machine.disks.iter().filter(move |d| d.below.is_empty() && schedulers.iter().any(|s| d.runs(s)))
+}
+
+pub(super) fn ignored(machine: &Machine, findings: &mut Vec<Finding>) {
+    let Some(who) = setters(machine, false) else { return };
+    for disk in disks(machine, &["none", "kyber"]) {
+        let now = disk.scheduler.clone().unwrap_or_default();
+        let what = format!("{who}, but {now} on {} ignores I/O priorities.", disk.name);
+        let why = "What should stay in the background takes the disk from all others.";
+        let mut finding = Finding::about(disk, Severity::Fault, what, why).choose(disk, "bfq");
+        finding.lab = Comparison::on(disk, Load::Urgent, Setting::of(&now), Setting::of("bfq"));
+        findings.push(finding);
+    }
+}
+
+pub(super) fn levels_ignored(machine: &Machine, findings: &mut Vec<Finding>) {
+    let Some(who) = setters(machine, true) else { return };
+    for disk in disks(machine, &["mq-deadline"]) {
+        let what = format!("{who}, but mq-deadline on {} knows classes only, not levels.", disk.name);
+        let why = "Two programs of the best-effort class are equal there, whatever their levels.";
+        findings.push(Finding::about(disk, Severity::Fault, what, why).choose(disk, "bfq"));
+    }
+}

@@ -1,0 +1,79 @@
+//! Settings of the queue itself.
+
+use crate::disks::{Bus, Kind};
+use crate::finding::{Finding, Severity};
+use crate::lab::{Comparison, Load, Setting};
+use crate::machine::Machine;
+
+pub(super) fn command_queueing(machine: &Machine, findings: &mut Vec<Finding>) {
+    for disk in machine.disks.iter().filter(|d| d.bus == Bus::Sata && d.device_depth == Some(1)) {
+        let what = format!("{} takes one command at a time (device/queue_depth is 1).", disk.name);
+        let why = "A SATA drive takes 31 or 32 and chooses the nearest itself; an SSD works on many at once. \
+                   If the drive is known to lose data with command queueing, leave it.";
+        let mut finding = Finding::about(disk, Severity::Advice, what, why);
+        let command = |n: u32| format!("echo {n} > /sys/block/{}/device/queue_depth", disk.name);
+        (finding.mend, finding.undo) = (command(31), command(1));
+        findings.push(finding);
+    }
+}
+
+pub(super) fn requests_few(machine: &Machine, findings: &mut Vec<Finding>) {
+    for disk in &machine.disks {
+        let (Some(requests), Some(depth)) = (disk.queue_number("nr_requests"), disk.device_depth) else {
+            continue;
+        };
+        if disk.runs("none") || requests >= i64::from(depth) {
+            continue;
+        }
+        let what = format!(
+            "{} has {requests} requests in its queue, and the device takes {depth} at once.",
+            disk.name
+        );
+        let why = "The scheduler never has a choice: whatever comes goes to the device at once.";
+        let new = (2 * depth).max(64).to_string();
+        let finding = Finding::about(disk, Severity::Advice, what, why);
+        findings.push(finding.set(disk, "nr_requests", &requests.to_string(), &new));
+    }
+}
+
+pub(super) fn merges_off(machine: &Machine, findings: &mut Vec<Finding>) {
+    for disk in &machine.disks {
+        let Some(level) = disk.queue_number("nomerges").filter(|&n| n > 0) else { continue };
+        let what = format!("{} has nomerges {level}.", disk.name);
+        let why = "Neighbouring requests go to the device one by one, which costs a rotating disk and a flash \
+                   card most. It is a setting for measurements.";
+        let finding = Finding::about(disk, Severity::Advice, what, why);
+        findings.push(finding.set(disk, "nomerges", &level.to_string(), "0"));
+    }
+}
+
+pub(super) fn statistics_off(machine: &Machine, findings: &mut Vec<Finding>) {
+    let off = |d: &&crate::disks::Disk| d.queue_number("iostats") == Some(0) && d.scheduler.is_some();
+    for disk in machine.disks.iter().filter(off) {
+        let what = format!("{} has iostats 0.", disk.name);
+        let why = "iostat, sar and monitoring read zeros for this disk.";
+        findings.push(Finding::about(disk, Severity::Advice, what, why).set(disk, "iostats", "0", "1"));
+    }
+}
+
+pub(super) fn read_ahead_off(machine: &Machine, findings: &mut Vec<Finding>) {
+    for disk in machine.disks.iter().filter(|d| d.queue_number("read_ahead_kb") == Some(0)) {
+        let what = format!("{} has read_ahead_kb 0.", disk.name);
+        let why = "Each read of a file waits for the disk; the kernel's default is 128.";
+        let mut finding =
+            Finding::about(disk, Severity::Advice, what, why).set(disk, "read_ahead_kb", "0", "128");
+        let scheduler = disk.scheduler.clone().unwrap_or_default();
+        let with = |kib| Setting { read_ahead_kib: Some(kib), ..Setting::of(&scheduler) };
+        finding.lab = Comparison::on(disk, Load::Streams, with(0), with(128));
+        findings.push(finding);
+    }
+}
+
+pub(super) fn entropy(machine: &Machine, findings: &mut Vec<Finding>) {
+    let fast = |k| matches!(k, Kind::Ssd | Kind::Nvme | Kind::Card | Kind::Emmc);
+    for disk in machine.disks.iter().filter(|d| fast(d.kind) && d.queue_number("add_random") == Some(1)) {
+        let what = format!("{} is an SSD with add_random 1.", disk.name);
+        let why = "Each completion costs processor time for random numbers that an SSD does not improve.";
+        findings.push(Finding::about(disk, Severity::Advice, what, why).set(disk, "add_random", "1", "0"));
+    }
+}

@@ -1,0 +1,78 @@
+//! What a check reports.
+
+use crate::disks::Disk;
+use crate::lab::Comparison;
+
+/// What a finding is about.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Subject {
+    /// The machine, or several disks.
+    Machine,
+    /// The disk of this name in `/sys/block`.
+    Disk(String),
+}
+
+/// How much a finding matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    /// Data may be lost, or a setting that somebody made has no effect.
+    Fault,
+    /// A better setting is known.
+    Advice,
+}
+
+/// Something that is wrong, with the way out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Finding {
+    /// The name of the check, such as `scheduler-unfit`.
+    pub check: &'static str,
+    /// What it is about.
+    pub subject: Subject,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was seen: one sentence.
+    pub what: String,
+    /// Why it matters: one or two sentences.
+    pub why: String,
+    /// A load that shows the difference; the lab gives the numbers.
+    pub lab: Option<Comparison>,
+    /// The command that mends it, for a shell of root. Lines that are not commands begin with `#`.
+    pub mend: String,
+    /// The command that puts the old setting back.
+    pub undo: String,
+}
+
+impl Finding {
+    /// A finding without commands, the name of its check and a number.
+    fn new(subject: Subject, severity: Severity, what: String, why: &str) -> Self {
+        let (mend, undo) = (String::new(), String::new());
+        Self { check: "", subject, severity, what, why: why.to_owned(), lab: None, mend, undo }
+    }
+
+    /// A finding about a disk. [`crate::checks::run`] adds the name of the check.
+    pub(crate) fn about(disk: &Disk, severity: Severity, what: String, why: &str) -> Self {
+        Self::new(Subject::Disk(disk.name.clone()), severity, what, why)
+    }
+
+    /// A finding about the machine.
+    pub(crate) fn about_machine(severity: Severity, what: String, why: &str) -> Self {
+        Self::new(Subject::Machine, severity, what, why)
+    }
+
+    /// Adds the command that writes `new` to a file of the disk's `queue/`, and the one that writes `old`.
+    pub(crate) fn set(mut self, disk: &Disk, file: &str, old: &str, new: &str) -> Self {
+        let command = |value: &str| format!("echo {value} > /sys/block/{}/queue/{file}", disk.name);
+        (self.mend, self.undo) = (command(new), command(old));
+        self
+    }
+
+    /// Adds the commands that choose another scheduler and go back.
+    pub(crate) fn choose(self, disk: &Disk, scheduler: &str) -> Self {
+        let old = disk.scheduler.clone().unwrap_or_default();
+        let mut finding = self.set(disk, "scheduler", &old, scheduler);
+        if !disk.offered.iter().any(|s| s == scheduler) {
+            finding.mend = format!("modprobe {scheduler} && {}", finding.mend);
+        }
+        finding
+    }
+}

@@ -1,0 +1,40 @@
+//! The disks of the machine at hand: how they are set, who set them, and what is wrong with it.
+//!
+//! ```text
+//! /sys /proc /etc ─► Tree ─► Machine: disks, udev rules, units, cgroups ─► checks ─► findings ─► lab: a number
+//! ```
+//!
+//! [`Machine::read`] collects facts and judges nothing. Each check of [`checks`] looks at the facts and
+//! returns findings: what is wrong, why it matters, the command that mends it, and the command that undoes
+//! that. A finding may name a load whose figures before and after the lab computes ([`lab`]).
+//!
+//! All paths are below a root folder, so that a test can build a machine out of files. Nothing here writes.
+//!
+//! What this does not do: read what a container hides, ask a drive about its health, or look inside a RAID
+//! controller.
+
+mod cgroups;
+pub mod checks;
+mod disks;
+mod finding;
+pub mod lab;
+mod machine;
+mod mounts;
+mod processes;
+mod setters;
+mod similar;
+mod tree;
+mod udev;
+mod units;
+
+pub use cgroups::{Cgroups, Controller, GroupWeight};
+pub use disks::{Bus, Disk, Kind, Loop};
+pub use finding::{Finding, Severity, Subject};
+pub use machine::Machine;
+pub use mounts::Mount;
+pub use processes::Priority;
+pub use setters::Setter;
+pub use similar::similar_preset;
+pub use tree::Tree;
+pub use udev::Rule;
+pub use units::Unit;
