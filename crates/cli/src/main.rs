@@ -40,6 +40,7 @@ mod sweep;
 mod trace;
 mod tunables;
 mod validate;
+mod welcome;
 mod workloads;
 
 use std::process::ExitCode;
@@ -62,7 +63,8 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), CliError> {
-    match cli.command.unwrap_or_default() {
+    let Some(command) = cli.command else { return welcome::welcome(cli.all) };
+    match command {
         Command::Run(args) => run::run(&args),
         Command::Advise(args) => advise::advise(&args),
         Command::Sweep(args) => sweep::sweep(&args),

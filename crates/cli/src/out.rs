@@ -133,6 +133,43 @@ pub(crate) fn coloured(file: Option<&Path>) -> bool {
     file.is_none() && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
 
+/// A colour of the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colour {
+    /// The terminal's own.
+    Plain,
+    /// For what is best.
+    Good,
+}
+
+/// What stdout can show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    /// Whether colours are wanted.
+    pub(crate) is_coloured: bool,
+    /// Whether the characters of Unicode can be shown.
+    pub(crate) is_unicode: bool,
+}
+
+impl Look {
+    /// What to write before and after a coloured text.
+    pub(crate) fn paint(&self, colour: Colour) -> (&'static str, &'static str) {
+        match colour {
+            Colour::Good if self.is_coloured => ("\x1b[32m", "\x1b[0m"),
+            _ => ("", ""),
+        }
+    }
+}
+
+/// What stdout can show: by the terminal's kind and the language that the environment names.
+pub(crate) fn look() -> Look {
+    let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+    let language = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
+    let is_dumb = set("TERM").is_some_and(|t| t == "dumb");
+    let is_utf8 = ["utf-8", "utf8"].iter().any(|u| language.to_ascii_lowercase().ends_with(u));
+    Look { is_coloured: coloured(None) && !is_dumb, is_unicode: is_utf8 && !is_dumb }
+}
+
 /// The bar on the terminal, for Ctrl-C to wipe.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 

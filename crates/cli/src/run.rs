@@ -84,6 +84,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Runs the plan on so many threads and writes nothing: an outcome for each scheduler.
+pub(crate) fn outcomes(plan: &Plan, threads: usize) -> Result<Vec<Outcome>, CliError> {
+    let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(plan, s, false)).collect();
+    let threads = memory::at_a_time(&plan.jobs, (&plan.disk.1, &plan.host.1), threads)?;
+    let wanted = Wanted { why: None, pictures: false };
+    let done = simulate_all(&scenarios, wanted, threads);
+    done.map(|done| done.outcomes).map_err(|e| CliError::Failed(e.to_string()))
+}
+
 /// What is put into the names of fio's logs: the scheduler, if there are several.
 fn part(plan: &Plan, scheduler: &str) -> String {
     if plan.schedulers.len() > 1 { format!("-{scheduler}") } else { String::new() }

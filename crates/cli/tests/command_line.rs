@@ -33,6 +33,28 @@ fn temp(name: &str, text: &str) -> TempPath {
 }
 
 #[test]
+fn without_a_command_there_is_a_picture_of_at_most_15_lines() {
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairhead"));
+        command.env_remove("LC_ALL").env_remove("LC_CTYPE").envs(variables.iter().copied());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let text = run(&[("LANG", "C.UTF-8")]);
+    assert!(text.lines().count() <= 15, "{text}");
+    let bars: Vec<&str> = text.lines().filter(|l| l.contains('█')).collect();
+    assert_eq!(bars.len(), 6, "{text}");
+    assert!(bars[0].contains("none, deadline, mq-deadline, kyber") && bars[0].contains("20.0s"), "{text}");
+    assert!(bars[5].contains("bfq") && bars[5].contains("692ms"), "{text}");
+    // A pipe gets no colour; a terminal without Unicode gets plain bars.
+    assert!(!text.contains('\x1b'));
+    assert!(run(&[("LANG", "C")]).is_ascii());
+    assert!(run(&[("LANG", "C.UTF-8"), ("TERM", "dumb")]).is_ascii());
+    let all = answer(&["--all"]);
+    assert_eq!(all.matches("kyber").count(), 3, "two jobs and the disk: {all}");
+    assert!(refusal(&["--all", "run"], 2).contains("--all"));
+}
+
+#[test]
 fn help_and_version_succeed() {
     assert!(answer(&["--help"]).contains("Usage: fairhead"));
     assert!(answer(&["run", "--help"]).contains("--sched"));

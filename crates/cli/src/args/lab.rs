@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser as _, ValueEnum};
 
 use super::common::{
     DISK, Disk, Format, Output, ReportFormat, Runtime, SEED, Seed, SweepFormat, TableFormat, Threads, seed,
 };
 use super::recorded::TraceTarget;
+use super::{Cli, Command};
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_LEGEND)]
@@ -98,6 +99,16 @@ pub(crate) struct RecordArgs {
     /// that fio replays.
     #[arg(long, value_name = "FORMAT", default_value = "blktrace", requires = "trace_out")]
     pub(crate) trace_format: TraceTarget,
+}
+
+impl RunArgs {
+    /// The arguments of `fairhead run` with these words, which are known to be right.
+    pub(crate) fn of(words: &[&str]) -> Self {
+        match Cli::parse_from([&["fairhead", "run"], words].concat()).command {
+            Some(Command::Run(args)) => args,
+            other => unreachable!("run is a command: {other:?}"),
+        }
+    }
 }
 
 /// The options that say how a recorded trace is replayed.
@@ -359,16 +370,14 @@ mod tests {
     use clap::Parser;
 
     fn run(argv: &[&str]) -> RunArgs {
-        match Cli::try_parse_from([&["fairhead", "run"], argv].concat()).unwrap().command {
-            Some(Command::Run(args)) => args,
-            other => panic!("{other:?}"),
-        }
+        RunArgs::of(argv)
     }
 
     #[test]
-    fn no_command_is_run_without_arguments() {
+    fn no_command_is_a_picture_and_all_needs_no_command() {
         assert!(Cli::try_parse_from(["fairhead"]).unwrap().command.is_none());
-        assert!(matches!(Command::default(), Command::Run(args) if args.job.is_none()));
+        assert!(Cli::try_parse_from(["fairhead", "--all"]).unwrap().all);
+        assert!(Cli::try_parse_from(["fairhead", "--all", "run"]).is_err());
     }
 
     #[test]

@@ -27,12 +27,21 @@ use crate::error::{CliError, fail, one_line};
 
 /// Compare disk schedulers: which one, with which tunables, suits my workload on my disk, and why.
 #[derive(Debug, Parser)]
-#[command(name = "fairhead", version, max_term_width = 110, disable_help_subcommand = true)]
 #[command(
-    after_help = "Without a command it does `fairhead run`: an application starts while ten readers stream, under every scheduler.\n\n\
+    name = "fairhead",
+    version,
+    max_term_width = 110,
+    disable_help_subcommand = true,
+    args_conflicts_with_subcommands = true
+)]
+#[command(
+    after_help = "Without a command it draws how long a program takes to start beside ten readers, by scheduler.\n\n\
         Exit codes: 0 success; 1 failure; 2 misuse: the command line is wrong, or a file that it names is missing or malformed."
 )]
 pub(crate) struct Cli {
+    /// Without a command: a table of the built-in load under every scheduler, instead of the picture.
+    #[arg(long)]
+    pub(crate) all: bool,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -82,12 +91,6 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write a page for each command into a folder.
     Man(ManArgs),
-}
-
-impl Default for Command {
-    fn default() -> Self {
-        Cli::parse_from(["fairhead", "run"]).command.expect("run is a command")
-    }
 }
 
 #[derive(Debug, Args)]

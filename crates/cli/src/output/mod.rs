@@ -20,6 +20,7 @@ mod table;
 mod top;
 pub(crate) mod trace;
 mod watch;
+pub(crate) mod welcome;
 mod why;
 
 pub(crate) use csv::Csv;
