@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: the parts of `docs/schedulers` that are measured, and that of `docs/nvme.md`
-//! ([`defaults`]).
+//! `cargo xtask docs`: the parts of `docs/schedulers` that are measured, that of `docs/nvme.md`
+//! ([`defaults`]), and the first picture of the README ([`hero`]).
 //!
 //! In `docs/schedulers` two kinds, from runs of the `fairhead` binary with seed 1, so the same bytes every
 //! time:
@@ -17,6 +17,7 @@
 //! the same few for all.
 
 use crate::defaults;
+use crate::hero;
 use crate::shell::{capture, cargo, root};
 use crate::steps::Outcome;
 use crate::svg;
@@ -114,6 +115,8 @@ pub(crate) enum Part {
     Pages,
     /// The defaults of distributions, judged.
     Defaults,
+    /// The first picture of the README.
+    Hero,
     /// Nothing: what there is of the first tunable of each scheduler is compared.
     Check,
 }
@@ -124,10 +127,13 @@ pub(crate) fn run(part: Part) -> Result<Outcome, String> {
     let mut lab = Lab { program, known: BTreeMap::new() };
     let mut files = BTreeMap::new();
     let check = part == Part::Check;
+    if matches!(part, Part::All | Part::Hero | Part::Check) {
+        hero::make(&lab.program, &mut files)?;
+    }
     if matches!(part, Part::All | Part::Defaults | Part::Check) {
         defaults::make(&lab.program, check, &mut files)?;
     }
-    for (page, presets) in PAGES.iter().filter(|_| part != Part::Defaults) {
+    for (page, presets) in PAGES.iter().filter(|_| !matches!(part, Part::Defaults | Part::Hero)) {
         let sched = presets[presets.len() - 1];
         let tunables = lab.tunables(sched)?;
         if part != Part::Pages {

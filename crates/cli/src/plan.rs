@@ -5,6 +5,7 @@ use std::path::Path;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, Preset, preset};
 use fairhead_device::{DeviceParams, preset_names};
+use fairhead_machine::{Machine, Tree, similar_preset};
 use fairhead_sim::job::{self, JobFile, Surroundings, nearest, time_value};
 use fairhead_sim::replay::Source;
 use fairhead_sim::why::{self, When, Window};
@@ -223,6 +224,9 @@ pub(crate) fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError
         let params = DeviceParams::preset(name).map_err(|e| CliError::Failed(e.to_string()))?;
         return Ok((name.to_owned(), params));
     }
+    if let Some(device) = name.strip_prefix("/dev/") {
+        return like_device(device);
+    }
     let path = Path::new(name);
     if !path.exists() {
         return Err(CliError::Misuse(match nearest(name, preset_names().iter().copied()) {
@@ -243,6 +247,32 @@ pub(crate) fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError
     };
     let params = params.map_err(|e| CliError::Misuse(e.to_string()))?;
     Ok((params.name().to_owned(), params))
+}
+
+/// The preset most like a disk of this machine.
+fn like_device(name: &str) -> Result<(String, DeviceParams), CliError> {
+    let machine = Machine::read(&Tree::new("/"));
+    let Some(disk) = machine.disk(name) else {
+        let names: Vec<String> = machine.disks.iter().map(|d| format!("/dev/{}", d.name)).collect();
+        let there = if names.is_empty() {
+            "there is none".to_owned()
+        } else {
+            format!("there are {}", names.join(", "))
+        };
+        return Err(CliError::Misuse(format!("no disk '/dev/{name}' in /sys/block; {there}")));
+    };
+    let kind = disk.kind.name();
+    let Some(preset) = similar_preset(disk) else {
+        return Err(CliError::Misuse(format!(
+            "/dev/{name} is a {kind}, and what it is made of cannot be seen; measure it (fairhead calibrate /dev/{name} -o disk.toml) or name a preset (fairhead list disks)"
+        )));
+    };
+    out::note(&format!(
+        "/dev/{name} is a {kind} ({}): simulated as {preset}; `fairhead calibrate` measures the disk itself",
+        disk.model
+    ));
+    let params = DeviceParams::preset(preset).map_err(|e| CliError::Failed(e.to_string()))?;
+    Ok((preset.to_owned(), params))
 }
 
 /// A file's text, up to 64 MiB.

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Runs the plan on so many threads and writes nothing: an outcome for each scheduler.
+/// Runs the plan on `threads` threads and writes nothing. Returns an outcome for each scheduler.
 pub(crate) fn outcomes(plan: &Plan, threads: usize) -> Result<Vec<Outcome>, CliError> {
     let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(plan, s, false)).collect();
     let threads = memory::at_a_time(&plan.jobs, (&plan.disk.1, &plan.host.1), threads)?;

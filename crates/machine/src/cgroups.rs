@@ -4,7 +4,7 @@ use crate::tree::Tree;
 
 const ROOT: &str = "sys/fs/cgroup";
 
-/// At most so many groups are looked at: a host of containers has thousands, and the first already tell.
+/// The largest number of groups that are read. A host of containers has thousands, and the first are enough.
 const GROUPS_MAX: usize = 4096;
 
 /// Where the io controller is.

@@ -15,7 +15,7 @@ pub enum Subject {
 /// How much a finding matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Severity {
-    /// Data may be lost, or a setting that somebody made has no effect.
+    /// Data may be lost, or a setting in a file has no effect.
     Fault,
     /// A better setting is known.
     Advice,

@@ -65,7 +65,7 @@ impl Machine {
         self.disks.iter().find(|d| d.name == name)
     }
 
-    /// Who has probably set the disk's scheduler; `None` for a disk without one.
+    /// The probable setter of the disk's scheduler; `None` for a disk without one.
     #[must_use]
     pub fn setter(&self, disk: &Disk) -> Option<Setter> {
         setter(disk, &self.rules, &self.daemons)

@@ -1,4 +1,4 @@
-//! The I/O priorities of running processes that somebody set.
+//! The I/O priorities of running processes, if they are not the default.
 
 use crate::tree::Tree;
 

@@ -1,13 +1,13 @@
-//! Who set the scheduler of a disk.
+//! What set the scheduler of a disk.
 //!
-//! A program leaves no trace when it writes to sysfs. What can be told is whose setting would give what is in
+//! A program leaves no trace when it writes to sysfs. What is known is which settings would give what is in
 //! force: the last udev rule for the disk, the active profile of tuned, TLP, or the kernel's own choice.
 
 use crate::disks::Disk;
 use crate::tree::Tree;
 use crate::udev::Rule;
 
-/// Who has probably set the scheduler.
+/// What has probably set the scheduler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Setter {
     /// A udev rule: file and line.
@@ -101,13 +101,13 @@ fn tlp(tree: &Tree) -> Option<Daemon> {
     Some(Daemon { setter: Setter::Tlp(from?), disks, schedulers })
 }
 
-/// What the kernel chooses for the disk when nobody says anything.
+/// The kernel's own choice for the disk.
 pub(crate) fn kernel_default(disk: &Disk) -> &'static str {
     let single = disk.hardware_queues <= 1 && !matches!(disk.kind, crate::disks::Kind::Loop);
     if single && disk.offered.iter().any(|s| s == "mq-deadline") { "mq-deadline" } else { "none" }
 }
 
-/// Who has probably set the scheduler that is in force.
+/// What has probably set the scheduler that is in force.
 pub(crate) fn setter(disk: &Disk, rules: &[Rule], daemons: &[Daemon]) -> Option<Setter> {
     let scheduler = disk.scheduler.as_deref()?;
     // Daemons come after udev at start-up.

@@ -58,7 +58,7 @@ impl Rule {
         rules
     }
 
-    /// Reads a file's text. A line that ends in a backslash goes on in the next.
+    /// Reads a file's text. A line that ends in a backslash continues in the next.
     pub(crate) fn parse(file: &str, text: &str) -> Vec<Self> {
         let (mut rules, mut whole, mut first) = (Vec::new(), String::new(), 1);
         for (number, line) in text.lines().enumerate() {

@@ -146,7 +146,7 @@ type Fault = (&'static str, &'static str, fn(&Root));
 const ON: &str = "none mq-deadline kyber bfq";
 
 fn chosen(root: &Root, disk: &str, scheduler: &str) {
-    // Nobody's rule says otherwise.
+    // No rule says otherwise.
     let rules = "usr/lib/udev/rules.d/60-block-scheduler.rules";
     if root.0.join(rules).exists() {
         root.remove(rules);

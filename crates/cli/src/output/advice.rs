@@ -16,7 +16,8 @@ use fairhead_core::Duration;
 use fairhead_report::page::Chapter;
 use fairhead_sim::advise::statistics::Ratio;
 use fairhead_sim::advise::{
-    Advice, Candidate, Comparison, Cost, Figures, LetGo, Place, Question, Remedy, Step, factor, steps,
+    Advice, Candidate, Comparison, Cost, Figures, Got, LetGo, Payer, Place, Question, Remedy, Step, factor,
+    steps,
 };
 use serde_json::{Map, Value, json};
 
@@ -76,6 +77,10 @@ fn human(labels: &Labels, question: &Question, advice: &Advice, coloured: bool) 
         names => format!("\nwait: {} of {}\n\n", advice.waiting.what.words(), names.join(", ")),
     });
     text.push_str(&table(advice).render(coloured));
+    if let Some(paid) = paid(advice) {
+        text.push_str(&format!("\nwho pays, while all jobs ran (seed {})\n\n", advice.told_seed));
+        text.push_str(&paid.render(coloured));
+    }
     if let Some(costs) = costs(advice) {
         text.push_str(&format!("\nwhat requests cost the processors (seed {})\n\n", advice.told_seed));
         text.push_str(&costs.render(coloured));
@@ -173,6 +178,40 @@ pub(super) fn table(advice: &Advice) -> Table<'static> {
     };
     let rows = ranked(advice).into_iter().map(row).collect();
     Table { words: 2, columns: heads.map(|h| (h, Best::None)).to_vec(), blocks: vec![rows] }
+}
+
+/// What each job gets under the default and under the candidate that is compared with it; `None` if there is
+/// only the default.
+pub(super) fn paid(advice: &Advice) -> Option<Table<'static>> {
+    let payers = advice.payers.as_ref()?;
+    let names = [0, payers.candidate].map(|c| advice.candidates[c].name());
+    let columns = ["job", "scheduler", "MiB/s", "p99", "took", "pays"];
+    let row = |p: &Payer, k: usize| {
+        let got = [p.before, p.after][k];
+        let what = match k {
+            1 if p.starves() => "starves",
+            1 if p.pays() => "yes",
+            _ => "",
+        };
+        let name = if k == 0 { p.name.clone() } else { String::new() };
+        let label = |text: String| Cell::label(text);
+        let p99 = got.p99.map_or_else(String::new, time);
+        vec![
+            label(name),
+            label(names[k].clone()),
+            label(mib(got.bytes_per_s)),
+            label(p99),
+            label(time(got.took)),
+            label(what.to_owned()),
+        ]
+    };
+    let mut blocks: Vec<Vec<Vec<Cell>>> = payers.jobs.iter().map(|p| vec![row(p, 0), row(p, 1)]).collect();
+    let (before, after) = payers.totals();
+    let total = |name: &str, scheduler: &str, bytes: u64| {
+        [name, scheduler, &mib(bytes), "", "", ""].map(Cell::label).to_vec()
+    };
+    blocks.push(vec![total("all", &names[0], before), total("", &names[1], after)]);
+    Some(Table { words: 2, columns: columns.map(|c| (c, Best::None)).to_vec(), blocks })
 }
 
 /// Processor time for a request under the schedulers of a kernel; `None` where it has no price.
@@ -283,12 +322,26 @@ pub(super) fn object(labels: &Labels, question: &Question, advice: &Advice) -> V
             "jobs": advice.waiting.names(&question.jobs),
         },
         "candidates": candidates,
+        "who_pays": advice.payers.as_ref().map(|p| p.jobs.iter().map(payer).collect::<Vec<_>>()),
         "costs": advice.costs.iter().map(|c| cost(advice, c)).collect::<Vec<_>>(),
         "not_tried": advice.not_tried,
         "why_seed": advice.told_seed,
         "why": advice.told.as_ref().map(|t| &t.sentences),
         "limit": advice.remedy.as_ref().map(|r| remedy(question, r)),
         "to_do": steps.iter().map(|s| json!({ "about": s.about, "lines": s.lines })).collect::<Vec<_>>(),
+    })
+}
+
+/// A job under the default and under the other candidate.
+fn payer(p: &Payer) -> Value {
+    let got = |g: Got| json!({ "bytes_per_s": g.bytes_per_s, "p99_ns": g.p99.map(Duration::as_ns), "took_ns": g.took.as_ns() });
+    json!({
+        "job": p.name,
+        "clients": p.clients,
+        "before": got(p.before),
+        "after": got(p.after),
+        "pays": p.pays(),
+        "starves": p.starves(),
     })
 }
 

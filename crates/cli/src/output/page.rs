@@ -93,6 +93,7 @@ pub(crate) fn advice(
         ("rounds", advice.race.rounds.to_string()),
     ]);
     let mut tables = vec![advice::table(advice).for_page("Candidates")];
+    tables.extend(advice::paid(advice).map(|t| t.for_page("Who pays, while all jobs ran")));
     tables.extend(advice::costs(advice).map(|t| t.for_page("What requests cost the processors")));
     let of_runs = format!(
         "What follows shows one run of each of {}, with the seed {}, the first of those that confirmed.",

@@ -11,7 +11,7 @@ pub(super) fn flushes_dropped(machine: &Machine, findings: &mut Vec<Finding>) {
             continue;
         }
         let what = format!(
-            "{} has a volatile write cache, and the kernel is told that it has none (queue/write_cache).",
+            "{} has a volatile write cache, and the kernel treats it as a disk without one (queue/write_cache).",
             disk.name
         );
         let why = "fsync then sends no flush: after a power cut, data that programs were told are safe may be \

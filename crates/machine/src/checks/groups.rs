@@ -6,7 +6,7 @@ use crate::finding::{Finding, Severity, Subject};
 use crate::lab::{Comparison, Load, Setting};
 use crate::machine::Machine;
 
-/// A weight that somebody gave a group, in words.
+/// A group's weight that is not the default, in words.
 fn weight(machine: &Machine) -> Option<String> {
     if let Some(unit) = machine.units.iter().find(|u| u.key == "IOWeight" && u.value != "100") {
         return Some(format!("{} has IOWeight={} ({})", unit.name, unit.value, unit.file));
@@ -117,7 +117,8 @@ pub(super) fn controller_off(machine: &Machine, findings: &mut Vec<Finding>) {
 pub(super) fn controller_v1(machine: &Machine, findings: &mut Vec<Finding>) {
     let (Controller::V1, Some(who)) = (machine.cgroups.controller, needs_controller(machine)) else { return };
     let what = format!("{who}, but the io controller is that of version 1 (blkio).");
-    let why = "Buffered writes are charged to nobody there, and systemd's IO settings need version 2.";
+    let why =
+        "Version 1 does not charge buffered writes to a group, and systemd's IO settings need version 2.";
     let mut finding = Finding::about_machine(Severity::Fault, what, why);
     finding.mend =
         "# add systemd.unified_cgroup_hierarchy=1 to the kernel's command line, and restart".to_owned();

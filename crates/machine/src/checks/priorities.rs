@@ -1,14 +1,14 @@
-//! I/O priorities that nobody honours.
+//! I/O priorities that have no effect.
 //!
-//! Who honours what: bfq classes and levels; mq-deadline classes, since Linux 5.14; kyber and `none` nothing
-//! in software. A drive may honour priorities of commands itself, which needs a switch that is off by default.
+//! bfq honours classes and levels. mq-deadline honours classes, since Linux 5.14. kyber and `none` honour
+//! nothing. A drive may honour priorities of commands itself, which needs a switch that is off by default.
 
 use crate::disks::Disk;
 use crate::finding::{Finding, Severity};
 use crate::lab::{Comparison, Load, Setting};
 use crate::machine::Machine;
 
-/// Who set a priority, in words; `None` if nobody did.
+/// The unit or process that has a priority, in words; `None` if there is none.
 fn setters(machine: &Machine, only_levels: bool) -> Option<String> {
     let unit = machine.units.iter().find(|u| {
         let is_level = u.key == "IOSchedulingPriority";

@@ -1,4 +1,4 @@
-//! Settings that somebody wrote down and that do not do what they say.
+//! Settings in files that do not do what they say.
 
 use crate::disks::Bus;
 use crate::finding::{Finding, Severity};
@@ -55,7 +55,7 @@ pub(super) fn not_in_force(machine: &Machine, findings: &mut Vec<Finding>) {
             continue;
         }
         let what = format!("{} sets {wanted} for {}, which runs {now}.", place(rule), disk.name);
-        let why = "The module was not loaded when the rule ran, or somebody chose another since.";
+        let why = "The module was not loaded when the rule ran, or the scheduler was changed since.";
         let mut finding = Finding::about(disk, Severity::Fault, what, why).choose(disk, wanted);
         if wanted != "none" {
             finding.mend = format!(

@@ -58,6 +58,7 @@ mod candidates;
 pub mod cost;
 mod explain;
 mod figures;
+mod payers;
 pub mod race;
 mod remedy;
 pub mod statistics;
@@ -69,6 +70,7 @@ pub use cost::{Cost, Limit};
 pub use explain::{Told, explain};
 pub use figures::{Figures, Wait, Waiting, figures, waiting};
 pub(crate) use figures::{fairness, time_waited};
+pub use payers::{Got, Payer, Payers};
 pub use race::{Comparison, EQUAL, End, LetGo, Race};
 pub use remedy::Remedy;
 pub use verdict::factor;
@@ -209,6 +211,9 @@ pub struct Advice {
     /// Where the time of the waiting jobs went, under the default and under the winner (or the leader, if the
     /// default wins), and what that says; `None` where no reason is found.
     pub told: Option<Told>,
+    /// What each job gets under the default and under the same other candidate; `None` if there is only the
+    /// default.
+    pub payers: Option<Payers>,
     /// A limit for those who do not wait, where no scheduler is the answer.
     pub remedy: Option<Remedy>,
     /// The processor time that a kernel's schedulers cost, with the seed of the explanation; empty where that
@@ -275,15 +280,26 @@ pub fn advise(
         Ok(race) => race,
     };
     let told_seed = race::seeds(question.seed, "advise.confirm", 1)[0];
-    let told = tell(&question, &candidates, &race, &waiting, told_seed)?;
+    let (told, payers) = tell(&question, &candidates, &race, &waiting, told_seed)?;
     let remedy = match remedy_for(&question, &candidates, &race, (&waiting, &facts), threads, keep) {
         Err(Stopped::Over) => return Ok(None),
         Err(Stopped::Failed(e)) => return Err(e),
         Ok(remedy) => remedy,
     };
     let costs = if is_told { cost::costs(&question, &candidates, told_seed)? } else { Vec::new() };
-    let advice =
-        Advice { candidates, not_tried, shortened, race, waiting, facts, told_seed, told, remedy, costs };
+    let advice = Advice {
+        candidates,
+        not_tried,
+        shortened,
+        race,
+        waiting,
+        facts,
+        told_seed,
+        told,
+        payers,
+        remedy,
+        costs,
+    };
     Ok(Some((question, advice)))
 }
 
@@ -422,25 +438,32 @@ fn judged(question: &Question, waiting: &Waiting, o: &Outcome) -> Run {
 }
 
 /// Explains where the time went, under the default and under the candidate that it is compared with.
+/// Where the time of those who wait went, and what each job got, in a pair of runs.
 fn tell(
     question: &Question,
     candidates: &[Candidate],
     race: &Race,
     waiting: &Waiting,
     seed: u64,
-) -> Result<Option<Told>> {
+) -> Result<(Option<Told>, Option<Payers>)> {
     let other = match race.winner() {
         0 => race.leader,
         winner => winner,
     };
-    if other == 0 || waiting.jobs.is_empty() {
-        return Ok(None);
+    if other == 0 {
+        return Ok((None, None));
+    }
+    let payers = |before, after| Some(Payers::new(&question.jobs, other, before, after));
+    if waiting.jobs.is_empty() {
+        let run = |c: usize| simulate(&question.scenario(&candidates[c], seed));
+        return Ok((None, payers(&run(0)?, &run(other)?)));
     }
     let clients = waiting.clients(&question.jobs);
     let told = |c: usize| crate::why::explain(&question.scenario(&candidates[c], seed), &clients);
-    let (before, after) = (told(0)?.1, told(other)?.1);
+    let (before, after) = (told(0)?, told(other)?);
     let names = [0, other].map(|c| candidates[c].name());
-    Ok(Some(explain(&names, other, waiting.what, before, after)))
+    let payers = payers(&before.0, &after.0);
+    Ok((Some(explain(&names, other, waiting.what, before.1, after.1)), payers))
 }
 
 #[cfg(test)]

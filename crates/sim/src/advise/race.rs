@@ -13,7 +13,7 @@
 //! tests make it up.
 
 use super::figures::Figures;
-use super::statistics::{Mean, Ratio};
+use super::statistics::{Finding, Mean, Ratio};
 use crate::resumable::Line;
 use crate::rng::Rng;
 use fairhead_core::Duration;
@@ -382,7 +382,9 @@ impl Race {
     pub fn winner(&self) -> usize {
         let finalists = self.finalists();
         let best = finalists.iter().map(|&c| self.final_score(c)).fold(0.0, f64::max);
-        let is_surely_better = |c: usize| self.against(c, 0).score.is_some_and(|s| s.low > 1.0);
+        // What makes no difference is not worth a change, however sure it is.
+        let is_better = |s: Ratio| s.low > 1.0 && s.finding(EQUAL) != Finding::NoDifference;
+        let is_surely_better = |c: usize| self.against(c, 0).score.is_some_and(is_better);
         let as_good = finalists.into_iter().filter(|&c| best - self.final_score(c) <= libm::log(NEAR));
         as_good
             .filter(|&c| c == 0 || is_surely_better(c))

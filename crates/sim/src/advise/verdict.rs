@@ -23,6 +23,17 @@ pub fn factor(f: f64) -> String {
     }
 }
 
+/// MiB per second with three digits.
+#[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn digits(bytes_per_s: u64) -> String {
+    let mib = bytes_per_s as f64 / 1_048_576.0;
+    match mib {
+        m if m >= 99.95 => format!("{m:.0}"),
+        m if m >= 9.995 => format!("{m:.1}"),
+        m => format!("{m:.2}"),
+    }
+}
+
 /// What is said of a figure, in a sentence.
 fn sentence(of: &str, r: &Ratio) -> String {
     match r.finding(EQUAL) {
@@ -65,14 +76,9 @@ impl Advice {
                 said.push(format!("{}, the best of the others:", names(leader)));
                 said.extend(self.compared(question, leader));
             }
-            (winner, _) => {
-                said.extend(self.compared(question, winner));
-                let score = self.race.against(winner, 0).score;
-                if score.is_some_and(|s| s.finding(EQUAL) == Finding::NoDifference) {
-                    said.push("That is hardly worth a change.".to_owned());
-                }
-            }
+            (winner, _) => said.extend(self.compared(question, winner)),
         }
+        said.extend(self.paid());
         said.extend(self.priced());
         said.extend(self.leader_elsewhere());
         said.extend(self.as_good());
@@ -84,6 +90,30 @@ impl Advice {
             );
         }
         said.push(self.ended());
+        said
+    }
+
+    /// What all jobs move together, and the jobs that get less than before.
+    fn paid(&self) -> Vec<String> {
+        let Some(payers) = &self.payers else { return Vec::new() };
+        let mib = |bytes: u64| format!("{} MiB/s", digits(bytes));
+        let (before, after) = payers.totals();
+        let name = self.candidates[payers.candidate].name();
+        let mut said = vec![format!(
+            "All jobs together move {} under {name}, and {} under {}.",
+            mib(after),
+            mib(before),
+            self.candidates[0].name()
+        )];
+        for p in payers.jobs.iter().filter(|p| p.pays()) {
+            let verb = if p.starves() { "starves" } else { "pays" };
+            said.push(format!(
+                "{} {verb}: {} instead of {}.",
+                p.name,
+                mib(p.after.bytes_per_s),
+                mib(p.before.bytes_per_s)
+            ));
+        }
         said
     }
 
