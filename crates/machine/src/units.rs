@@ -1,7 +1,7 @@
 //! Settings of systemd units that are about disks, as far as an administrator made them: in `/etc`.
 //!
-//! Units of packages are left out. Many ask for the idle class for a job at night, and it does no harm if that
-//! has no effect.
+//! Units of packages are left out. Many ask for the idle class for a job at night, and it does no harm if
+//! that has no effect.
 
 use crate::tree::Tree;
 
