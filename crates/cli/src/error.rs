@@ -1,6 +1,7 @@
 //! How things end badly: one line, and the exit code.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use fairhead_live::ErrorKind;
@@ -45,7 +46,7 @@ pub(crate) fn fail(error: &CliError) -> ExitCode {
         CliError::Failed(_) => 1,
         CliError::Misuse(_) => 2,
     };
-    eprintln!("fairhead: {}", one_line(&error.to_string()));
+    let _ = writeln!(io::stderr(), "fairhead: {}", one_line(&error.to_string()));
     ExitCode::from(code)
 }
 

@@ -101,7 +101,7 @@ fn end_quietly_on_ctrl_c() {
             return;
         }
         out::wipe_progress();
-        eprintln!("fairhead: interrupted");
+        out::note("interrupted");
         out::exit_without_parts(EXIT_INTERRUPTED);
     });
 }

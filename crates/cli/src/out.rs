@@ -123,9 +123,9 @@ impl Stream {
     }
 }
 
-/// A line for the user beside the results.
+/// A line for the user beside the results, if somebody listens: a server goes on without.
 pub(crate) fn note(text: &str) {
-    eprintln!("fairhead: {text}");
+    let _ = writeln!(io::stderr(), "fairhead: {text}");
 }
 
 /// Whether to use colour: on a terminal, unless `NO_COLOR` is set to anything (<https://no-color.org>).

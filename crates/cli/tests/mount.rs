@@ -10,9 +10,11 @@ use process::{Process, start};
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The most descriptors of the program in these tests.
@@ -347,4 +349,43 @@ fn a_read_is_few_system_calls() {
     assert!(count(&["readv", "poll", "ppoll"]) <= most, "requests: {calls}");
     assert!(count(&["statx", "fstat", "newfstatat"]) <= most, "attributes: {calls}");
     assert!(count(&["writev"]) <= READS + most, "replies: {calls}");
+}
+
+/// What is printed when the table of groups is full has no reader, and the files are there all the same.
+#[test]
+fn a_warning_that_nobody_reads_ends_nothing() {
+    if !may_mount::may_mount() {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    ["source", "mnt"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
+    fs::write(folder.path().join("source/file"), b"one").unwrap();
+    let (process, line, said) = start(
+        Command::new(env!("CARGO_BIN_EXE_fairhead"))
+            .args(["mount", "source", "mnt", "--control", "c"])
+            .current_dir(folder.path()),
+    );
+    assert!(line.contains("Ctrl-C ends it"), "{line}");
+    let mounted = Mounted { process: Some(process), folder };
+    drop(said);
+    let mut control = UnixStream::connect(mounted.folder.path().join("c")).unwrap();
+    let mut answers = BufReader::new(control.try_clone().unwrap());
+    for i in 0..255 {
+        writeln!(control, r#"{{"do":"make","group":"g{i}"}}"#).unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        assert!(answer.contains("true"), "{answer}");
+    }
+    let name = format!("fairhead-test-unread-{}", std::process::id());
+    let made = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"].map(|root| Path::new(root).join(&name));
+    let Some(cgroup) = made.into_iter().find(|path| fs::create_dir(path).is_ok()) else {
+        return println!("skipped: no cgroup can be made");
+    };
+    let script =
+        format!("echo $$ > {}/cgroup.procs && exec cat {}", cgroup.display(), mounted.at("file").display());
+    let ran = Command::new("sh").args(["-c", &script]).output().unwrap();
+    while fs::remove_dir(&cgroup).is_err() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!((ran.stdout, fs::read(mounted.at("file")).unwrap()), (b"one".to_vec(), b"one".to_vec()));
 }

@@ -11,6 +11,7 @@
 use crate::error::{Error, ErrorKind};
 use crate::latency::Latencies;
 use crate::request_queue::RequestQueue;
+use crate::warning::warn;
 use fairhead_core::Control;
 use fairhead_core::units::{Duration, GroupId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,7 +109,7 @@ impl GroupTable {
         if let Some(why) = missing
             && !std::mem::replace(&mut self.has_said_full, true)
         {
-            eprintln!("fairhead: {why}; cgroups without one share the group around them");
+            warn(&format!("fairhead: {why}; cgroups without one share the group around them"));
         }
         group
     }

@@ -44,6 +44,7 @@ mod socket;
 mod store;
 mod transfer;
 mod waits;
+mod warning;
 
 pub use bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 pub use buffer::{Buffer, Pool};

@@ -6,6 +6,7 @@
 use crate::error::{Error, ErrorKind};
 use crate::recording::{Event, Head};
 use crate::request_queue::RequestQueue;
+use crate::warning::warn;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -34,7 +35,7 @@ impl Recorder {
         let (batches, coming) = mpsc::sync_channel(BATCHES);
         let thread = thread::Builder::new().name("fairhead-record".to_owned()).spawn(move || {
             if let Err(e) = write(&mut file, &coming) {
-                eprintln!("{name}: {e}; recording ends here");
+                warn(&format!("{name}: {e}; recording ends here"));
             }
         });
         let thread = thread.map_err(|e| Error::new(ErrorKind::Recording, e.to_string()))?;
