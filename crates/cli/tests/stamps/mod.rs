@@ -1,5 +1,7 @@
 //! Sectors that say who wrote them, and what a block can hold after all that was asked and acknowledged.
 
+#![allow(dead_code, reason = "no test binary needs all of it")]
+
 const SECTOR: usize = 512;
 pub(crate) const BLOCK: usize = 4096;
 

@@ -1,0 +1,379 @@
+//! `serve` and `mount` under mixed load for a long time: memory, descriptors and threads stay flat.
+//!
+//! `FAIRHEAD_SOAK` says for how many minutes; without it each front has a few seconds, which only shows that
+//! the load runs and that the program is as small afterwards as before.
+//!
+//! At `serve`, connections come and go in each state that a connection can have, one client stays, and the
+//! control socket makes and removes groups and changes scheduler, tunables and depth. At `mount`, files and
+//! folders are created, written, copied, cut and removed, and processes in cgroups come and go, under the
+//! same control requests. A hundred times or more, resident memory, descriptors and threads are read from
+//! `/proc`.
+//!
+//! Flat means: between the third and the last quarter of the time, the median of the resident memory grows by
+//! less than [`GROWTH_KIB`] a minute, and the largest number of descriptors and of threads by none but
+//! [`FEW`]. When the load has gone, `serve` has as many descriptors as before, and [`FEW`] for the pipes that
+//! it keeps.
+//!
+//! It does not say what is acknowledged correctly; `kill.rs` and `suites.rs` do.
+
+#![allow(clippy::disallowed_methods, reason = "processes are real")]
+
+#[path = "../../live/tests/may_mount/mod.rs"]
+mod may_mount;
+#[path = "../../live/tests/nbd_client/mod.rs"]
+mod nbd_client;
+mod process;
+mod stamps;
+
+use nbd_client::{DISCONNECT, FLUSH, READ, WRITE, flagged, reply, request, status};
+use process::{Process, fairhead, start};
+use stamps::Chance;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The most that the median of resident memory may grow in a minute, in KiB.
+const GROWTH_KIB: f64 = 64.0;
+/// Descriptors or threads by which two quarters may differ, since the load is random.
+const FEW: u64 = 4;
+/// How long a front has without `FAIRHEAD_SOAK`.
+const SHORT: Duration = Duration::from_secs(4);
+const SIZE: u64 = 32 << 20;
+
+/// What `/proc` says of a process.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    resident_kib: u64,
+    descriptors: u64,
+    threads: u64,
+}
+
+impl Sample {
+    fn of(pid: u32) -> Self {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+        let number = |name: &str| {
+            let line = status.lines().find_map(|l| l.strip_prefix(name)).expect("a line of that name");
+            line.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number")
+        };
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs").count() as u64;
+        Self { resident_kib: number("VmRSS:"), descriptors, threads: number("Threads:") }
+    }
+}
+
+/// What the load did, so that a soak of nothing fails.
+#[derive(Default, Debug)]
+struct Done {
+    connections: AtomicU64,
+    requests: AtomicU64,
+    controls: AtomicU64,
+    files: AtomicU64,
+    cgroups: AtomicU64,
+}
+
+fn count(number: &AtomicU64) {
+    number.fetch_add(1, Ordering::Relaxed);
+}
+
+fn duration() -> Duration {
+    std::env::var("FAIRHEAD_SOAK")
+        .map_or(SHORT, |n| Duration::from_secs_f64(60.0 * n.parse::<f64>().expect("minutes")))
+}
+
+/// Ends the whole load when a part of it fails.
+struct Part<'a>(&'a AtomicBool);
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Samples the process until the time is over, then ends the load.
+fn watch(name: &str, pid: u32, ends: &AtomicBool) -> Vec<Sample> {
+    let (time, began) = (duration(), Instant::now());
+    let step = (time / 100).clamp(Duration::from_millis(40), Duration::from_secs(2));
+    let mut samples = Vec::new();
+    let mut told = 0;
+    while began.elapsed() < time && !ends.load(Ordering::Relaxed) {
+        std::thread::sleep(step);
+        samples.push(Sample::of(pid));
+        let minutes = began.elapsed().as_secs() / 60;
+        if minutes > told {
+            told = minutes;
+            println!("{name}, minute {told}: {:?}", samples[samples.len() - 1]);
+        }
+    }
+    ends.store(true, Ordering::Relaxed);
+    samples
+}
+
+/// Asserts that the last quarter is as the third, if the soak was long enough to tell.
+fn judge(name: &str, samples: &[Sample]) {
+    let quarter = samples.len() / 4;
+    let [third, last] = [2, 3].map(|i| &samples[i * quarter..(i + 1) * quarter]);
+    let median = |part: &[Sample]| {
+        let mut all: Vec<u64> = part.iter().map(|s| s.resident_kib).collect();
+        all.sort_unstable();
+        all[all.len() / 2] as f64
+    };
+    let most = |part: &[Sample], what: fn(&Sample) -> u64| part.iter().map(what).max().expect("samples");
+    let growth = (median(last) - median(third)) / (duration().as_secs_f64() / 240.0);
+    let figures = [third, last].map(|p| (median(p), most(p, |s| s.descriptors), most(p, |s| s.threads)));
+    println!(
+        "{name}: {growth:.1} KiB a minute; KiB, descriptors and threads of two quarters: {figures:?}; at first {:?}, \
+         at last {:?}",
+        samples[0],
+        samples[samples.len() - 1]
+    );
+    if duration() < Duration::from_secs(600) {
+        return println!("{name}: too short to judge what grows");
+    }
+    assert!(growth < GROWTH_KIB, "{name}: {growth:.1} KiB a minute");
+    assert!(figures[1].1 <= figures[0].1 + FEW, "{name}: descriptors: {figures:?}");
+    assert!(figures[1].2 <= figures[0].2 + FEW, "{name}: threads: {figures:?}");
+}
+
+/// Control requests of each kind, until the end. Each must be answered well.
+fn controls(socket: &Path, ends: &AtomicBool, done: &Done) {
+    let _part = Part(ends);
+    let mut chance = Chance(7);
+    for i in 0_u64.. {
+        if ends.load(Ordering::Relaxed) {
+            return;
+        }
+        let group = format!("soak/g{}", chance.below(50));
+        let schedulers = ["noop", "deadline", "cfq", "kyber", "mq-deadline", "bfq", "deadline+groups"];
+        let requests: &[&[&str]] = match i % 8 {
+            0..3 => &[&["make", &group, "weight=300"], &["set", &group, "rbps=50m"], &["remove", &group]],
+            3 => &[&["sched", schedulers[chance.below(7) as usize]]],
+            4 => &[&["sched", "bfq", "slice_idle=4ms"], &["tune", "low_latency=0"]],
+            5 => &[&["depth", "4"], &["depth", "auto"]],
+            6 => &[&["stats"]],
+            _ => &[&["metrics"]],
+        };
+        for words in requests {
+            let out = fairhead().arg("ctl").arg(socket).args(*words).output().unwrap();
+            // A server that is killed meanwhile is found by its samples.
+            assert!(out.status.success(), "ctl {words:?}: {}", String::from_utf8_lossy(&out.stderr));
+            count(&done.controls);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Requests of one connection, each answered before the next.
+fn converse(socket: &mut UnixStream, chance: &mut Chance, requests: u64, done: &Done) {
+    for cookie in 0..requests {
+        let len = [512, 4096, 65_536, 700 << 10][chance.below(4) as usize] - [0, 1][chance.below(2) as usize];
+        let at = chance.below(SIZE - len);
+        match chance.below(10) {
+            0 => socket.write_all(&request(FLUSH, cookie, 0, 0)).unwrap(),
+            1..5 => {
+                let fua = chance.below(2) as u16;
+                let head = flagged(fua, WRITE, cookie, at, len as u32);
+                socket.write_all(&[head, vec![9; len as usize]].concat()).unwrap();
+            }
+            _ => {
+                socket.write_all(&request(READ, cookie, at, len as u32)).unwrap();
+                assert_eq!(reply(socket), (0, cookie));
+                socket.read_exact(&mut vec![0; len as usize]).unwrap();
+                count(&done.requests);
+                continue;
+            }
+        }
+        assert_eq!(reply(socket), (0, cookie));
+        count(&done.requests);
+    }
+}
+
+/// Connections that come and go: half-open, asking and leaving, leaving amid a write or before any reply.
+fn connections(socket: &Path, ends: &AtomicBool, done: &Done, seed: u64) {
+    let _part = Part(ends);
+    let mut chance = Chance(seed);
+    while !ends.load(Ordering::Relaxed) {
+        let export = ["a", "b"][chance.below(2) as usize];
+        let how = chance.below(6);
+        if how == 0 {
+            drop(nbd_client::connect(socket).unwrap());
+        } else if how == 1 {
+            let mut asks = nbd_client::mapper(socket, export).unwrap();
+            assert!(!status(&mut asks, 0, 0, SIZE as u32).is_empty());
+        } else {
+            let (mut client, _) = nbd_client::client(socket, export).unwrap();
+            converse(&mut client, &mut chance, 6, done);
+            match how {
+                2 => client.write_all(&request(DISCONNECT, 0, 0, 0)).unwrap(),
+                3 => client.write_all(&[request(WRITE, 1, 0, 1 << 20), vec![1; 70_000]].concat()).unwrap(),
+                4 => (0..40).for_each(|i| client.write_all(&request(READ, i, i << 19, 1 << 19)).unwrap()),
+                _ => (),
+            }
+        }
+        count(&done.connections);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_server_under_load_stays_as_large_as_it_is() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let mut command = fairhead();
+    command.args(["serve", "--timeout", "60s"]);
+    for name in ["a", "b"] {
+        File::create(at(name)).unwrap().set_len(SIZE).unwrap();
+        command.arg("--export").arg(format!("{name}={}", at(name).display()));
+    }
+    command.arg("--socket").arg(at("s")).arg("--control").arg(at("c")).stdout(Stdio::null());
+    let (process, line, _said) = start(&mut command);
+    assert!(line.starts_with("fairhead: listening on "), "{line}");
+    let pid = process.0.id();
+    let (ends, done) = (AtomicBool::new(false), Done::default());
+    let (socket, control) = (at("s"), at("c"));
+    // What it opens at the first connection stays open.
+    converse(&mut nbd_client::client(&socket, "a").unwrap().0, &mut Chance(1), 50, &done);
+    std::thread::sleep(Duration::from_millis(300));
+    let before = Sample::of(pid);
+    let samples = std::thread::scope(|scope| {
+        let (ends, done, socket, control) = (&ends, &done, &socket, &control);
+        (1..4).for_each(|seed| drop(scope.spawn(move || connections(socket, ends, done, seed))));
+        scope.spawn(move || {
+            let (mut client, _) = nbd_client::client(socket, "b").unwrap();
+            let mut chance = Chance(99);
+            while !ends.load(Ordering::Relaxed) {
+                converse(&mut client, &mut chance, 10, done);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        scope.spawn(move || controls(control, ends, done));
+        watch("serve", pid, ends)
+    });
+    std::thread::sleep(Duration::from_secs(2));
+    let after = Sample::of(pid);
+    println!("serve: {done:?}; before {before:?}, after {after:?}");
+    judge("serve", &samples);
+    assert!(
+        after.descriptors <= before.descriptors + FEW,
+        "descriptors before {before:?} and after {after:?}"
+    );
+    for number in [&done.connections, &done.requests, &done.controls] {
+        assert!(number.load(Ordering::Relaxed) > 10, "hardly anything was done: {done:?}");
+    }
+}
+
+/// A folder, its mount, and the process behind it.
+struct Mounted {
+    folder: TempDir,
+    process: Process,
+}
+
+impl Mounted {
+    fn new() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        ["source", "mnt"].iter().for_each(|n| fs::create_dir(folder.path().join(n)).unwrap());
+        let (process, line, _) = start(
+            fairhead()
+                .args(["mount", "source", "mnt", "--control", "c"])
+                .current_dir(folder.path())
+                .stdout(Stdio::null()),
+        );
+        assert!(line.contains("scheduled by"), "{line}");
+        Self { folder, process }
+    }
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join("mnt").join(name)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.process.kill();
+        let _ = Command::new("umount").arg("-l").arg(self.at("")).status();
+    }
+}
+
+/// Files that come and go in a folder of their own, with all that is done to files.
+fn files(folder: &Path, ends: &AtomicBool, done: &Done, seed: u64) -> io::Result<()> {
+    let _part = Part(ends);
+    let mut chance = Chance(seed);
+    let folder = folder.join(seed.to_string());
+    while !ends.load(Ordering::Relaxed) {
+        fs::create_dir_all(folder.join("deep/er"))?;
+        let names: Vec<PathBuf> = (0..20).map(|i| folder.join(format!("deep/er/{i}"))).collect();
+        for path in &names {
+            let file = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path)?;
+            let len = 1 + chance.below(200_000) as usize;
+            file.write_all_at(&vec![3; len], chance.below(5000))?;
+            file.set_len(chance.below(300_000))?;
+            file.read_at(&mut vec![0; len], chance.below(100_000))?;
+            if chance.below(4) == 0 {
+                file.sync_data()?;
+            }
+            fs::copy(path, path.with_extension("copy"))?;
+            fs::rename(path.with_extension("copy"), path.with_extension("new"))?;
+            count(&done.files);
+        }
+        assert_eq!(fs::read_dir(folder.join("deep/er"))?.count(), 40);
+        // A file that is gone by its name, and open.
+        let mut open = File::open(&names[0])?;
+        fs::remove_dir_all(&folder)?;
+        open.read_to_end(&mut Vec::new())?;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Processes that read a file, each in a cgroup that goes when they have gone.
+fn cgroups(file: &Path, ends: &AtomicBool, done: &Done) {
+    let roots = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"].map(Path::new);
+    for i in 0_u64.. {
+        if ends.load(Ordering::Relaxed) {
+            return;
+        }
+        let name = format!("fairhead-soak-{}-{i}", std::process::id());
+        let Some(cgroup) = roots.map(|r| r.join(&name)).into_iter().find(|c| fs::create_dir(c).is_ok())
+        else {
+            return eprintln!("skipped: no cgroup can be made");
+        };
+        let script = "echo $$ > $0/cgroup.procs && exec dd if=$1 of=/dev/null bs=64k count=8 status=none";
+        let ran = Command::new("sh").args(["-c", script]).arg(&cgroup).arg(file).status().unwrap();
+        assert!(ran.success(), "dd in a cgroup: {ran}");
+        // The kernel may need a moment to let go of it.
+        while fs::remove_dir(&cgroup).is_err() && !ends.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        count(&done.cgroups);
+        std::thread::sleep(Duration::from_millis(300));
+    }
+}
+
+#[test]
+fn a_mount_under_load_stays_as_large_as_it_is() {
+    if !may_mount::may_mount() {
+        return;
+    }
+    let mounted = Mounted::new();
+    let pid = mounted.process.0.id();
+    fs::write(mounted.at("large"), vec![5; 4 << 20]).unwrap();
+    let (ends, done) = (AtomicBool::new(false), Done::default());
+    let before = Sample::of(pid);
+    let samples = std::thread::scope(|scope| {
+        let (ends, done, mounted) = (&ends, &done, &mounted);
+        let control = mounted.folder.path().join("c");
+        (1..4).for_each(|seed| drop(scope.spawn(move || files(&mounted.at(""), ends, done, seed).unwrap())));
+        scope.spawn(move || cgroups(&mounted.at("large"), ends, done));
+        scope.spawn(move || controls(&control, ends, done));
+        watch("mount", pid, ends)
+    });
+    std::thread::sleep(Duration::from_secs(2));
+    println!("mount: {done:?}; before {before:?}, after {:?}", Sample::of(pid));
+    judge("mount", &samples);
+    for number in [&done.files, &done.controls] {
+        assert!(number.load(Ordering::Relaxed) > 10, "hardly anything was done: {done:?}");
+    }
+}
