@@ -3,6 +3,7 @@
 
 use crate::buffer::Buffer;
 use crate::extents::{Extent, Question};
+use crate::guest_data::GuestData;
 use crate::mapped::Window;
 use crate::pipes::{Load, Piped};
 
@@ -17,6 +18,8 @@ pub(crate) enum Data {
     Mapped(Window),
     /// Data of a write, in a pipe; the store may put memory in the place of it.
     Load(Load),
+    /// Data of a read or write that are where another program has them.
+    Guest(GuestData),
     /// What is asked about the extents of a file, and the answer.
     Question(Question),
     Extents(Vec<Extent>),
@@ -45,7 +48,7 @@ impl Data {
     /// Copies what is there to where it belongs in `memory`, which is as long as all data.
     pub(crate) fn unload(self, memory: &mut [u8]) -> std::io::Result<()> {
         match self {
-            Self::Memory(_) | Self::Question(_) | Self::Extents(_) => Ok(()),
+            Self::Memory(_) | Self::Guest(_) | Self::Question(_) | Self::Extents(_) => Ok(()),
             Self::Piped(piped) => piped.unload(memory),
             Self::Mapped(window) => {
                 memory.fill(0);

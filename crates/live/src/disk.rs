@@ -243,6 +243,11 @@ impl DiskOptions {
         self
     }
 
+    /// Whether requests have a time limit.
+    pub(crate) const fn has_timeout(&self) -> bool {
+        self.timeout.is_some() || self.settings.timeout.is_some()
+    }
+
     fn open_file(&self, path: &Path) -> Result<(File, u64, Option<Cached>), Error> {
         let failed = |e: &io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
         let open =
@@ -286,6 +291,8 @@ impl DiskOptions {
 pub(crate) struct Extent {
     pub(crate) size: u64,
     pub(crate) start: Sector,
+    /// What direct I/O takes is a multiple of this.
+    pub(crate) align: u32,
 }
 
 #[derive(Debug)]
@@ -326,7 +333,8 @@ impl Disk {
         let (mut extents, mut next) = (Vec::new(), 0);
         for path in &options.files {
             let (file, size, cached) = options.open_file(path)?;
-            extents.push(Extent { size, start: Sector(next) });
+            let align = cached.as_ref().map_or(1, |c| c.align as u32);
+            extents.push(Extent { size, start: Sector(next), align });
             next += size.div_ceil(512) + GAP;
             files.add_with(file.into(), cached);
         }
@@ -571,6 +579,11 @@ impl Drop for Disk {
 }
 
 impl Shared {
+    /// Wakes the engine, for what it is told in another way. Returns whether there is one.
+    pub(crate) fn wake(&self) -> bool {
+        self.mail.send(Message::Call(Box::new(|_| ()))).is_ok()
+    }
+
     pub(crate) fn call<R: Send + 'static>(
         &self,
         f: impl FnOnce(&mut Context) -> R + Send + 'static,

@@ -27,6 +27,7 @@ mod faults;
 mod flushes;
 mod fuse;
 mod groups;
+mod guest_data;
 mod inbox;
 mod lane_id;
 mod latency;

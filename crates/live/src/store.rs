@@ -37,6 +37,7 @@ use crate::data::Data;
 use crate::extents::{Extent, Finder};
 use crate::faults::{FaultOp, Faults, Harm, Injector, Meaning, shorten};
 use crate::flushes::Flushes;
+use crate::guest_data::VECTORS_MAX;
 use crate::request_queue::{IoId, Piece, RequestQueue};
 use crate::ring::{LARGE, LONG, Ring, Token};
 use crate::transfer::{Run, Then, Transfer};
@@ -442,6 +443,7 @@ impl Store {
         }
         let bio_len = queue.bio(piece).len;
         match (piece.op, queue.data(piece)) {
+            (Op::Write, Some(Data::Guest(_))) => !piece.fua && is_short,
             (Op::Read, Some(Data::Piped(_) | Data::Mapped(_))) => true,
             (Op::Read, _) => u64::from(piece.len) < LARGE,
             // Bytes leave the pipe in order.
@@ -459,6 +461,10 @@ impl Store {
         match queue.data(piece) {
             Some(Data::Mapped(_)) => true,
             Some(Data::Piped(piped)) => piped.fill(pages.as_fd(), piece.offset, piece.at, piece.len),
+            Some(Data::Guest(guest)) => {
+                let read = guest.read_from(pages.as_fd(), piece.offset, piece.at, piece.at + piece.len);
+                read.is_ok_and(|n| n == u64::from(piece.len))
+            }
             data => {
                 let data = data.get_or_insert_with(|| Data::Memory(self.pool.buffer(bio_len)));
                 let read = pages.read_at(&mut data.memory_mut()[from..to], piece.offset);
@@ -471,7 +477,7 @@ impl Store {
     fn give_memory(&self, queue: &mut RequestQueue<Data>, piece: &Piece) -> io::Result<()> {
         let len = queue.bio(piece).len as usize;
         let data = queue.data(piece);
-        if let Some(Data::Memory(_)) = data {
+        if let Some(Data::Memory(_) | Data::Guest(_)) = data {
             return Ok(());
         }
         let mut memory = self.pool.buffer(len);
@@ -593,6 +599,10 @@ impl Store {
             Some(Harm::Short(most)) => Some(most),
             _ => is_copied_here.then_some(COPY_MAX),
         };
+        if vectors.len() > VECTORS_MAX {
+            // The rest follows, as with any operation that does less than all.
+            vectors = vectors[..VECTORS_MAX].into();
+        }
         if let Some(most) = short {
             let used = shorten(&mut vectors, most);
             vectors = vectors[..used].into();
@@ -636,15 +646,23 @@ impl Store {
         run: &Run,
     ) -> (Box<[libc::iovec]>, bool) {
         let mut is_fixed = false;
-        let parts = transfer.rest(run).map(|(piece, bytes)| {
-            let data =
-                queue.data(piece).as_mut().expect("reads were given some, writes brought some").memory_mut();
-            is_fixed = self.is_registered && data.is_fixed();
-            let from = (piece.at + bytes.start) as usize;
-            let data = &mut data[from..from + (bytes.end - bytes.start) as usize];
-            libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() }
-        });
-        (parts.collect(), is_fixed)
+        let mut parts = Vec::new();
+        for (piece, bytes) in transfer.rest(run) {
+            let (from, to) = (piece.at + bytes.start, piece.at + bytes.end);
+            match queue.data(piece).as_mut().expect("reads were given some, writes brought some") {
+                Data::Guest(guest) => {
+                    is_fixed = false;
+                    parts.extend(guest.vectors(from, to));
+                }
+                data => {
+                    let data = data.memory_mut();
+                    is_fixed = self.is_registered && data.is_fixed();
+                    let data = &mut data[from as usize..to as usize];
+                    parts.push(libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() });
+                }
+            }
+        }
+        (parts.into(), is_fixed)
     }
 
     /// Memory of `len` zeros.
@@ -888,7 +906,12 @@ impl Store {
             }),
             Then::ZeroFill(run) => {
                 for (piece, bytes) in transfer.rest(&run) {
-                    let data = queue.data(piece).as_mut().expect("read into").memory_mut();
+                    let data = queue.data(piece).as_mut().expect("read into");
+                    if let Data::Guest(guest) = data {
+                        guest.clear(piece.at + bytes.start, piece.at + bytes.end);
+                        continue;
+                    }
+                    let data = data.memory_mut();
                     data.ends_at((piece.at + bytes.start) as usize);
                     data[(piece.at + bytes.start) as usize..(piece.at + bytes.end) as usize].fill(0);
                 }
@@ -904,6 +927,10 @@ fn write_here(open: &Open, queue: &mut RequestQueue<Data>, piece: &Piece) -> io:
     let (from, to) = (piece.at as usize, (piece.at + piece.len) as usize);
     match queue.data(piece).as_mut().expect("writes brought some") {
         Data::Load(load) => load.store(open.file.as_fd(), piece.offset),
+        Data::Guest(guest) => {
+            let written = guest.write_to(open.file.as_fd(), piece.offset, piece.at, piece.at + piece.len)?;
+            if written == u64::from(piece.len) { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+        }
         data => open.file.write_all_at(&data.memory_mut()[from..to], piece.offset),
     }
 }
