@@ -3,7 +3,8 @@
 //! ```text
 //!   library ──┐                              ┌───────────────────────────────┐
 //!   FUSE    ──┼─► bios ─► RequestQueue ─ios─►│ Store: io_uring, real files   │
-//!   NBD     ──┘          Elevator (core)     │ Emulation: a model's real time│
+//!   NBD     ──┤          Elevator (core)     │ Emulation: a model's real time│
+//!   vhost   ──┘                              │                               │
 //!                                            └───────────────────────────────┘
 //! ```
 
@@ -25,6 +26,7 @@ pub mod error;
 mod extents;
 mod faults;
 mod flushes;
+mod fronts;
 mod fuse;
 mod groups;
 mod guest_data;
@@ -44,6 +46,7 @@ mod scheduler_switch;
 mod socket;
 mod store;
 mod transfer;
+pub mod vhost;
 mod waits;
 mod warning;
 

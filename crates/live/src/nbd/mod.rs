@@ -28,4 +28,5 @@ mod wire;
 
 pub use server::{Export, Listen, Options, Server};
 pub use session::{Access, Command, Errno, Facts, Head, INPUT_MAX, Request, Session, Step, TRANSFER_MAX};
+pub(crate) use stats::{Counted, Counters};
 pub use stats::{ExportStats, Exports};

@@ -8,9 +8,11 @@ use super::stats::{Counters, ExportStats, Exports};
 use crate::bio::FileId;
 use crate::disk::{Disk, DiskOptions};
 use crate::error::{Error, ErrorKind};
+use crate::fronts::Both;
 use crate::mapped::Map;
 use crate::socket::{ForWhom, SocketFile, inherited, open_unix};
 use crate::store::is_in_memory;
+use crate::vhost::{self, Device};
 use fairhead_core::units::IoPrio;
 use rustix::net::{AddressFamily, getsockname};
 use std::fs::{File, Metadata, OpenOptions};
@@ -140,6 +142,7 @@ pub struct Server {
     // In this order: first no new clients, then no old ones.
     sockets: Vec<SocketFile>,
     disk: Disk,
+    devices: vhost::Opened,
     exports: Exports,
     addresses: Vec<Listen>,
 }
@@ -156,13 +159,28 @@ impl Server {
         listen: &[Listen],
         options: Options,
     ) -> Result<Self, Error> {
-        check_names(exports)?;
-        let all_read_only = exports.iter().all(|e| e.read_only);
-        let disk = disk.files(exports.iter().map(|e| e.file.clone())).read_only(all_read_only);
+        Self::start_with_devices(disk, exports, listen, &[], options)
+    }
+
+    /// Serves exports to clients of sockets, and devices to virtual machines, all from one disk.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_with_devices(
+        disk: DiskOptions,
+        exports: &[Export],
+        listen: &[Listen],
+        devices: &[Device],
+        options: Options,
+    ) -> Result<Self, Error> {
+        let images = images(exports, devices);
+        check_names(exports, &images)?;
+        let all_read_only = images.iter().all(|image| image.read_only);
+        let disk = disk.files(images.iter().map(|image| image.file.to_owned())).read_only(all_read_only);
         let rotational = disk.facts().is_rotational;
-        let mut looked = exports.iter().map(look).collect::<Result<Vec<_>, _>>()?;
+        let mut looked = images.iter().map(look).collect::<Result<Vec<_>, _>>()?;
         if !options.force_share {
-            lock_images(exports, &looked)?;
+            lock_images(&images, &looked)?;
         }
         let for_whom = if exports.iter().any(Export::names_peers) { ForWhom::All } else { ForWhom::Owner };
         let (mut listeners, mut sockets, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
@@ -172,8 +190,15 @@ impl Server {
             sockets.extend(socket);
             addresses.push(address);
         }
-        let counters: Vec<Arc<Counters>> = exports.iter().map(|_| Arc::default()).collect();
+        let counters: Vec<Arc<Counters>> = images.iter().map(|_| Arc::default()).collect();
+        let of_devices = looked.drain(exports.len()..).map(|looked| looked.file);
+        let of_devices = of_devices.zip(counters[exports.len()..].iter().cloned()).collect();
+        let mut devices_ready = vhost::Prepared::open(devices, of_devices)?;
+        let in_place = !disk.has_timeout();
         let disk = Disk::open_with(disk, |extents, pool| {
+            let (extents, of_devices) = extents.split_at(exports.len());
+            let groups: Vec<&str> = exports.iter().map(|e| e.group.as_str()).collect();
+            let guests = devices_ready.front(of_devices, exports.len(), &groups, pool, in_place);
             let facts = exports.iter().zip(&looked).zip(extents).map(|((export, looked), extent)| Facts {
                 name: export.name.clone(),
                 description: export.description.clone(),
@@ -204,16 +229,18 @@ impl Server {
                     connections_max: export.connections_max.unwrap_or(usize::MAX),
                     counters: Arc::clone(counters),
                 });
-            NbdFront::new(
+            let sockets = NbdFront::new(
                 facts,
                 served.collect(),
                 listeners,
                 (options.connections_max.max(1), options.connections_per_peer.unwrap_or(usize::MAX)),
                 Arc::clone(pool),
-            )
+            );
+            Both { sockets, guests }
         })?;
-        let exports = Exports(exports.iter().map(|e| e.name.clone()).zip(counters).collect());
-        Ok(Self { sockets, disk, exports, addresses })
+        let exports = Exports(images.iter().map(|image| image.name.to_owned()).zip(counters).collect());
+        let devices = devices_ready.start(&disk.shared())?;
+        Ok(Self { sockets, disk, devices, exports, addresses })
     }
 
     /// The disk: to change groups and the scheduler, under load.
@@ -243,27 +270,45 @@ impl Server {
     /// Completes what is in flight and stops. Returns the name and the statistics of each export.
     #[must_use]
     pub fn stop(self) -> Vec<(String, ExportStats)> {
-        let Self { sockets, disk, exports, .. } = self;
+        let Self { sockets, disk, devices, exports, .. } = self;
         drop(sockets);
         drop(disk);
+        drop(devices);
         exports.look()
     }
 }
 
-fn check_names(exports: &[Export]) -> Result<(), Error> {
+/// A file that is served, in whatever way.
+#[derive(Clone, Copy, Debug)]
+struct Image<'a> {
+    name: &'a str,
+    file: &'a Path,
+    read_only: bool,
+}
+
+/// The files in the order of their numbers: those of exports, then those of devices.
+fn images<'a>(exports: &'a [Export], devices: &'a [Device]) -> Vec<Image<'a>> {
+    let of_exports = exports.iter().map(|e| Image { name: &e.name, file: &e.file, read_only: e.read_only });
+    let of_devices = devices.iter().map(|d| Image { name: &d.name, file: &d.file, read_only: d.read_only });
+    of_exports.chain(of_devices).collect()
+}
+
+fn check_names(exports: &[Export], images: &[Image<'_>]) -> Result<(), Error> {
     let wrong = |message: String| Err(Error::new(ErrorKind::Setting, message));
-    if exports.is_empty() {
+    if images.is_empty() {
         return wrong("there is nothing to export".to_owned());
     }
-    for (i, e) in exports.iter().enumerate() {
+    for e in exports {
         if e.name.len() > NAME_MAX || e.description.len() > NAME_MAX {
             return wrong(format!(
                 "export {:.20}…: names and descriptions have {NAME_MAX} bytes at most",
                 e.name
             ));
         }
-        if exports[..i].iter().any(|o| o.name == e.name) {
-            return wrong(format!("export {}: there are two of that name", e.name));
+    }
+    for (i, image) in images.iter().enumerate() {
+        if images[..i].iter().any(|o| o.name == image.name) {
+            return wrong(format!("export {}: there are two of that name", image.name));
         }
     }
     Ok(())
@@ -276,31 +321,30 @@ struct Looked {
     punches: bool,
 }
 
-fn look(export: &Export) -> Result<Looked, Error> {
-    let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", export.file.display()));
-    let file = OpenOptions::new().read(true).write(!export.read_only).open(&export.file).map_err(failed)?;
-    Ok(Looked { punches: !export.read_only && punches(&file), file })
+fn look(image: &Image<'_>) -> Result<Looked, Error> {
+    let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", image.file.display()));
+    let file = OpenOptions::new().read(true).write(!image.read_only).open(image.file).map_err(failed)?;
+    Ok(Looked { punches: !image.read_only && punches(&file), file })
 }
 
-/// Locks each file once, however many exports it has, for as long as it is open.
-fn lock_images(exports: &[Export], looked: &[Looked]) -> Result<(), Error> {
+/// Locks each file once, however many exports and devices it has, for as long as it is open.
+fn lock_images(images: &[Image<'_>], looked: &[Looked]) -> Result<(), Error> {
     let failed = |path: &Path, e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
     let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
-    let files =
-        exports.iter().zip(looked).map(|(e, l)| l.file.metadata().map_err(|why| failed(&e.file, why)));
+    let files = images.iter().zip(looked).map(|(i, l)| l.file.metadata().map_err(|why| failed(i.file, why)));
     let files = files.collect::<Result<Vec<_>, _>>()?;
-    for (i, (export, looked)) in exports.iter().zip(looked).enumerate() {
+    for (i, (image, looked)) in images.iter().zip(looked).enumerate() {
         if files[..i].iter().any(|earlier| same(earlier, &files[i])) {
             continue;
         }
-        let writes = exports.iter().zip(&files).any(|(e, file)| same(file, &files[i]) && !e.read_only);
-        let locked = image_lock::lock(&looked.file, writes).map_err(|e| failed(&export.file, e))?;
+        let writes = images.iter().zip(&files).any(|(o, file)| same(file, &files[i]) && !o.read_only);
+        let locked = image_lock::lock(&looked.file, writes).map_err(|e| failed(image.file, e))?;
         let why = match locked {
             Ok(()) => continue,
             Err(Conflict::IsWritten) => "another program writes it",
             Err(Conflict::IsProtected) => "another program uses it and forbids others to write",
         };
-        return Err(Error::new(ErrorKind::Locked, format!("{}: {why}", export.file.display())));
+        return Err(Error::new(ErrorKind::Locked, format!("{}: {why}", image.file.display())));
     }
     Ok(())
 }

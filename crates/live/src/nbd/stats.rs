@@ -42,8 +42,19 @@ impl Exports {
     }
 }
 
+/// The kind of a request, for statistics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Counted {
+    Read,
+    /// A write, discard or zeroing.
+    Write,
+    Flush,
+    /// Nothing that the disk does.
+    Question,
+}
+
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(crate) struct Counters {
     connections: AtomicU64,
     reads: AtomicU64,
     read_bytes: AtomicU64,
@@ -62,30 +73,40 @@ fn add(to: &AtomicU64, n: u64) {
 }
 
 impl Counters {
-    pub(super) fn connection(&self) {
+    pub(crate) fn connection(&self) {
         add(&self.connections, 1);
     }
 
-    pub(super) fn violation(&self) {
+    pub(crate) fn violation(&self) {
         add(&self.violations, 1);
     }
 
     pub(super) fn done(&self, request: &Request, result: Result<(), Errno>, took: Duration) {
-        let len = u64::from(request.len);
-        match request.command {
-            _ if result.is_err() => add(&self.errors, 1),
-            Command::Read => {
+        let what = match request.command {
+            Command::Read => Counted::Read,
+            Command::Write | Command::Trim | Command::Zero { .. } => Counted::Write,
+            Command::Flush => Counted::Flush,
+            Command::Status { .. } => Counted::Question,
+        };
+        self.count(what, request.len.into(), result.is_ok(), took);
+    }
+
+    /// Counts a request of `bytes` bytes that is answered.
+    pub(crate) fn count(&self, what: Counted, bytes: u64, is_ok: bool, took: Duration) {
+        match what {
+            _ if !is_ok => add(&self.errors, 1),
+            Counted::Read => {
                 add(&self.reads, 1);
-                add(&self.read_bytes, len);
+                add(&self.read_bytes, bytes);
                 add(&self.read_ns, took.as_ns());
             }
-            Command::Write | Command::Trim | Command::Zero { .. } => {
+            Counted::Write => {
                 add(&self.writes, 1);
-                add(&self.write_bytes, len);
+                add(&self.write_bytes, bytes);
                 add(&self.write_ns, took.as_ns());
             }
-            Command::Flush => add(&self.flushes, 1),
-            Command::Status { .. } => {}
+            Counted::Flush => add(&self.flushes, 1),
+            Counted::Question => {}
         }
     }
 
