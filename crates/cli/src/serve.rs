@@ -1,4 +1,5 @@
-//! `fairhead serve`: files as block devices over NBD, each with its share of the disk.
+//! `fairhead serve`: files as block devices over NBD and as disks of virtual machines, each with its share of
+//! the disk.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use fairhead_live::control::Change;
 use fairhead_live::nbd::{Export, ExportStats, Listen, Options, Server};
+use fairhead_live::vhost::{Device, QUEUES_MAX};
 use fairhead_live::{DiskOptions, Error, ErrorKind};
 
 use crate::args::ServeArgs;
@@ -39,7 +41,13 @@ pub(crate) fn end() -> bool {
 /// Serves until a signal ends it, or until the command of `--run` ends.
 pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let exports = args.exports.iter().map(|text| Wanted::parse(text)).collect::<Result<Vec<_>, _>>()?;
-    check_groups(&exports)?;
+    let devices =
+        args.vhost_user.iter().map(|text| WantedDevice::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let groups = || {
+        let of_exports = exports.iter().map(|w| (w.export.group.as_str(), w.change));
+        of_exports.chain(devices.iter().map(|w| (w.device.group.as_str(), w.change)))
+    };
+    check_groups(&groups().collect::<Vec<_>>())?;
     let listen = places(args)?;
     let mut control = control::options(&args.control, args.insecure_remote)?;
     let mut disk = DiskOptions::new::<&str>([]).config(scheduler(args)?).direct(!args.cached);
@@ -56,6 +64,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
         disk = emulate::disk(disk, name)?;
     }
     exports.iter().for_each(|w| files::will_read(&w.export.file));
+    devices.iter().for_each(|w| files::will_read(&w.device.file));
     Outputs::default().file("--record", args.record.as_deref()).check()?;
     if let Some(path) = &args.record {
         disk = disk.record(path);
@@ -68,17 +77,24 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     };
     let files: Vec<Export> = exports.iter().map(|w| w.export.clone()).collect();
     let (ended, end) = mpsc::channel();
-    let server = Server::start(disk, &files, &listen, options).map_err(|e| refused(&e))?;
-    for w in &exports {
-        server.disk().tell_group(&w.export.group, w.change).map_err(|e| refused(&e))?;
+    let guests: Vec<Device> = devices.iter().map(|w| w.device.clone()).collect();
+    let server =
+        Server::start_with_devices(disk, &files, &listen, &guests, options).map_err(|e| refused(&e))?;
+    for (group, change) in groups() {
+        server.disk().tell_group(group, change).map_err(|e| refused(&e))?;
     }
     control.exports = Some(server.exports());
     let control = control::start(&control, server.disk()).map_err(|e| refused(&e))?;
     // Signals reach only the first server of a process; there is only one.
     let _ = END.set(ended.clone());
     server.addresses().iter().for_each(|place| out::note(&format!("listening on {}", shown(place))));
+    let waiting =
+        |w: &WantedDevice| format!("listening on {} for a virtual machine", w.device.socket.display());
+    devices.iter().for_each(|w| out::note(&waiting(w)));
     if let Some(command) = &args.run {
-        run(command, &server.addresses()[0], args.control.control.as_deref(), ended)?;
+        let place = server.addresses().first().cloned();
+        let place = place.unwrap_or_else(|| Listen::Unix(devices[0].device.socket.clone()));
+        run(command, &place, args.control.control.as_deref(), ended)?;
     }
     let result = wait(&end, &server);
     drop(control);
@@ -185,7 +201,7 @@ fn places(args: &ServeArgs) -> Result<Vec<Listen>, CliError> {
         places.push(Listen::Tcp(address("--listen", text)?));
     }
     places.extend(Listen::inherited());
-    if places.is_empty() {
+    if places.is_empty() && !args.exports.is_empty() {
         return Err(CliError::Misuse(
             "no address to listen on; write --socket PATH or --listen PORT".to_owned(),
         ));
@@ -240,15 +256,66 @@ impl Wanted {
     }
 }
 
+/// A vhost-user device, and the settings of its group.
+#[derive(Debug)]
+struct WantedDevice {
+    device: Device,
+    change: Change,
+}
+
+/// The settings of a device other than those of its group.
+const DEVICE_KEYS: [&str; 5] = ["group", "name", "queues", "readonly", "serial"];
+
+impl WantedDevice {
+    fn parse(text: &str) -> Result<Self, CliError> {
+        let misuse = |m: String| CliError::Misuse(format!("--vhost-user {text}: {m}"));
+        let mut parts = text.split(',');
+        let first = parts.next().unwrap_or_default();
+        let places = first.split_once('=').filter(|(socket, file)| !socket.is_empty() && !file.is_empty());
+        let Some((socket, file)) = places else {
+            return Err(misuse("write PATH=FILE, such as /run/vm1.sock=/srv/vm1.img".to_owned()));
+        };
+        let parts: Vec<(&str, Option<&str>)> =
+            parts.map(|part| share::split(part, &DEVICE_KEYS)).collect::<Result<_, _>>().map_err(misuse)?;
+        let usual = Path::new(socket).file_name().map_or(socket, |name| name.to_str().unwrap_or(socket));
+        let name =
+            parts.iter().find(|(key, _)| *key == "name").map(|(key, value)| share::needed(key, *value));
+        let name = name.transpose().map_err(misuse)?.unwrap_or(usual.trim_end_matches(".sock"));
+        let mut wanted = Self { device: Device::new(name, socket, file), change: Change::default() };
+        parts.into_iter().try_for_each(|(key, value)| wanted.set(key, value)).map_err(misuse)?;
+        Ok(wanted)
+    }
+
+    fn set(&mut self, key: &str, value: Option<&str>) -> Result<(), String> {
+        if key == "readonly" {
+            self.device.read_only = true;
+            return value.map_or(Ok(()), |v| Err(format!("readonly={v}: it has no value")));
+        }
+        let value = share::needed(key, value)?;
+        match key {
+            // It has been used.
+            "name" => {}
+            "group" => value.clone_into(&mut self.device.group),
+            "serial" => value.clone_into(&mut self.device.serial),
+            "queues" => {
+                let queues = value.parse().ok().filter(|n| (1..=QUEUES_MAX).contains(n));
+                self.device.queues = queues.ok_or_else(|| format!("queues={value}: 1 to {QUEUES_MAX}"))?;
+            }
+            _ => self.change.set(key, value)?,
+        }
+        Ok(())
+    }
+}
+
 fn number(key: &str, value: &str) -> Result<u32, String> {
     value.parse().map_err(|_| format!("{key}={value}: not a number, such as {key}=1000"))
 }
 
 /// What is said of a group is said once.
-fn check_groups(exports: &[Wanted]) -> Result<(), CliError> {
-    for (i, w) in exports.iter().enumerate().filter(|(_, w)| w.change != Change::default()) {
-        let group = &w.export.group;
-        if exports[..i].iter().any(|o| o.change != Change::default() && o.export.group == *group) {
+fn check_groups(groups: &[(&str, Change)]) -> Result<(), CliError> {
+    let is_set = |(_, change): &&(&str, Change)| *change != Change::default();
+    for (i, (group, _)) in groups.iter().enumerate().filter(|(_, g)| is_set(g)) {
+        if groups[..i].iter().filter(is_set).any(|(other, _)| other == group) {
             return Err(CliError::Misuse(format!(
                 "group {group}: two exports have settings for it; write them at one export"
             )));

@@ -12,15 +12,15 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
 
+mod machine;
 mod process;
 
+use machine::{Guest, MODULES, initramfs, said, wait};
 use process::{Process, fairhead, start};
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
@@ -29,12 +29,6 @@ const SIZE: usize = 64 * MIB;
 const PATTERN: usize = 4 * MIB;
 const COPY: usize = 8 * MIB;
 const DISCARDED: usize = 16 * MIB;
-const TIME_MAX: Duration = Duration::from_secs(150);
-
-/// What a virtio disk needs, in the order in which it can be loaded.
-const MODULES: [&str; 6] =
-    ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
-
 /// The guest's first process. It says what it found, and ends with `guest: good` if all went well.
 const INIT: &str = r#"#!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -89,90 +83,6 @@ impl Place {
     }
 }
 
-/// Waits until it ends, or kills it.
-fn wait(process: &mut Process) -> bool {
-    let start = Instant::now();
-    while start.elapsed() < TIME_MAX {
-        if let Some(status) = process.0.try_wait().unwrap() {
-            return status.success();
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    process.kill();
-    false
-}
-
-fn said(process: &mut Process) -> String {
-    let mut text = String::new();
-    process.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    text
-}
-
-/// What the guest is made of: the kernel's file, those of the modules that there are, and busybox.
-struct Guest {
-    kernel: PathBuf,
-    modules: Vec<PathBuf>,
-    busybox: PathBuf,
-}
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        // No links: modules' folders may have some to elsewhere.
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => files(&entry.path(), found),
-            _ => found.push(entry.path()),
-        }
-    }
-}
-
-fn name_of(path: &Path) -> &str {
-    path.file_name().and_then(|n| n.to_str()).unwrap_or("")
-}
-
-impl Guest {
-    fn find() -> Option<Self> {
-        let root = std::env::var_os("FAIRHEAD_GUEST")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest"), PathBuf::from);
-        let mut all = Vec::new();
-        files(&root.join("boot"), &mut all);
-        let kernel = all.into_iter().find(|f| name_of(f).starts_with("vmlinuz-"))?;
-        let release = name_of(&kernel).strip_prefix("vmlinuz-")?.to_owned();
-        let mut modules = Vec::new();
-        files(&root.join("lib/modules").join(release), &mut modules);
-        let is_wanted =
-            |f: &PathBuf| name_of(f).split_once(".ko").is_some_and(|(name, _)| MODULES.contains(&name));
-        modules.retain(is_wanted);
-        let busybox = Some(root.join("bin/busybox")).filter(|b| b.exists())?;
-        Some(Self { kernel, modules, busybox })
-    }
-}
-
-/// A file in an archive as the kernel unpacks it.
-//= linux-6.12 Documentation/driver-api/early-userspace/buffer-format.rst
-fn archive(out: &mut Vec<u8>, name: &str, mode: u32, data: &[u8]) {
-    let number = out.len() as u32;
-    let fields = [number, mode, 0, 0, 1, 0, data.len() as u32, 0, 0, 0, 0, name.len() as u32 + 1, 0];
-    out.extend(b"070701");
-    fields.iter().for_each(|f| out.extend(format!("{f:08x}").as_bytes()));
-    out.extend(name.as_bytes());
-    out.push(0);
-    out.resize(out.len().next_multiple_of(4), 0);
-    out.extend(data);
-    out.resize(out.len().next_multiple_of(4), 0);
-}
-
-fn initramfs(guest: &Guest) -> Vec<u8> {
-    let mut out = Vec::new();
-    ["bin", "dev", "proc", "sys", "tmp"].iter().for_each(|dir| archive(&mut out, dir, 0o40755, &[]));
-    archive(&mut out, "bin/busybox", 0o100_755, &fs::read(&guest.busybox).unwrap());
-    archive(&mut out, "init", 0o100_755, INIT.replace("MODULES", &MODULES.join(" ")).as_bytes());
-    for module in &guest.modules {
-        archive(&mut out, name_of(module), 0o100_644, &fs::read(module).unwrap());
-    }
-    archive(&mut out, "TRAILER!!!", 0, &[]);
-    out
-}
-
 fn serve(place: &Place, sched: &str) -> Process {
     let (server, line, _) = start(
         fairhead()
@@ -216,7 +126,8 @@ fn a_linux_guest_lives_on_it() {
         return why("guest in target/guest: cargo xtask test unpacks one");
     };
     let place = Place::new();
-    fs::write(place.at("initrd"), initramfs(&guest)).unwrap();
+    let init = INIT.replace("MODULES", &MODULES.join(" "));
+    fs::write(place.at("initrd"), initramfs(&guest, &init)).unwrap();
     let pattern: Vec<u8> = (0..PATTERN as u32).map(|i| (i ^ i >> 9 ^ i >> 17) as u8).collect();
     let (a, b) = (place.image("a.img"), place.image("b.img"));
     a.write_all_at(&pattern, 0).unwrap();

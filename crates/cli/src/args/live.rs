@@ -9,8 +9,13 @@ use clap::Args;
 pub(crate) struct ServeArgs {
     /// Export this file or block device under NAME, with settings as below. May be repeated: all exports
     /// share one disk.
-    #[arg(long = "export", value_name = "NAME=FILE[,KEY=VALUE…]", required = true)]
+    #[arg(long = "export", value_name = "NAME=FILE[,KEY=VALUE…]", required_unless_present = "vhost_user")]
     pub(crate) exports: Vec<String>,
+    /// Serve this file or block device to a virtual machine, which finds it at the Unix socket PATH, with
+    /// settings as below. It is a vhost-user-blk device. Only the owner can open the socket. May be repeated:
+    /// all devices and exports share one disk.
+    #[arg(long = "vhost-user", value_name = "PATH=FILE[,KEY=VALUE…]")]
+    pub(crate) vhost_user: Vec<String>,
     /// Listen on this Unix socket, which only its owner can open unless an export names users or groups. May
     /// be repeated.
     #[arg(long, value_name = "PATH")]
@@ -76,7 +81,10 @@ Settings of an export: weight=1…10000 (default 100), class=rt|be|idle (default
 second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests per second; \
 leaf_weight= and burst= as in docs/control.md; group=PATH (default: a group named after the export); readonly; \
 description=TEXT; allow_uid=N, allow_gid=N, which may be repeated: the users and groups that may open the export over \
-a Unix socket, which every process can connect to then; connections=N, the most connections of the export. Ctrl-C or SIGTERM ends the server: it finishes the requests in flight and prints a table of what \
+a Unix socket, which every process can connect to then; connections=N, the most connections of the export. Settings of a \
+vhost-user device: weight=, class=, limits, group= and readonly as for an export; name=NAME, for statistics and its group \
+(default: the name of the socket without .sock); serial=TEXT, what the guest sees as serial number, of which it has 20 \
+bytes (default: the name); queues=1…64, the most queues of the guest (default 64). Ctrl-C or SIGTERM ends the server: it finishes the requests in flight and prints a table of what \
 each export did.";
 
 /// Arguments of the commands that run until they are stopped.

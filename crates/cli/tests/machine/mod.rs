@@ -1,0 +1,102 @@
+//! What Linux guests of tests are made of: a kernel and a busybox of Debian's, and a first process.
+
+#![allow(dead_code, reason = "no test binary needs all of it")]
+#![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
+
+use crate::process::Process;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The longest that a guest may live.
+const TIME_MAX: Duration = Duration::from_secs(150);
+
+/// What a virtio disk needs, in the order in which it can be loaded.
+pub(crate) const MODULES: [&str; 6] =
+    ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
+
+/// Waits until it ends, or kills it.
+pub(crate) fn wait(process: &mut Process) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < TIME_MAX {
+        if let Some(status) = process.0.try_wait().unwrap() {
+            return status.success();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    process.kill();
+    false
+}
+
+pub(crate) fn said(process: &mut Process) -> String {
+    let mut text = String::new();
+    process.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
+/// What the guest is made of: the kernel's file, those of the modules that there are, and busybox.
+pub(crate) struct Guest {
+    pub(crate) kernel: PathBuf,
+    modules: Vec<PathBuf>,
+    busybox: PathBuf,
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        // No links: modules' folders may have some to elsewhere.
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files(&entry.path(), found),
+            _ => found.push(entry.path()),
+        }
+    }
+}
+
+fn name_of(path: &Path) -> &str {
+    path.file_name().and_then(|n| n.to_str()).unwrap_or("")
+}
+
+impl Guest {
+    pub(crate) fn find() -> Option<Self> {
+        let root = std::env::var_os("FAIRHEAD_GUEST")
+            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest"), PathBuf::from);
+        let mut all = Vec::new();
+        files(&root.join("boot"), &mut all);
+        let kernel = all.into_iter().find(|f| name_of(f).starts_with("vmlinuz-"))?;
+        let release = name_of(&kernel).strip_prefix("vmlinuz-")?.to_owned();
+        let mut modules = Vec::new();
+        files(&root.join("lib/modules").join(release), &mut modules);
+        let is_wanted =
+            |f: &PathBuf| name_of(f).split_once(".ko").is_some_and(|(name, _)| MODULES.contains(&name));
+        modules.retain(is_wanted);
+        let busybox = Some(root.join("bin/busybox")).filter(|b| b.exists())?;
+        Some(Self { kernel, modules, busybox })
+    }
+}
+
+/// A file in an archive as the kernel unpacks it.
+//= linux-6.12 Documentation/driver-api/early-userspace/buffer-format.rst
+fn archive(out: &mut Vec<u8>, name: &str, mode: u32, data: &[u8]) {
+    let number = out.len() as u32;
+    let fields = [number, mode, 0, 0, 1, 0, data.len() as u32, 0, 0, 0, 0, name.len() as u32 + 1, 0];
+    out.extend(b"070701");
+    fields.iter().for_each(|f| out.extend(format!("{f:08x}").as_bytes()));
+    out.extend(name.as_bytes());
+    out.push(0);
+    out.resize(out.len().next_multiple_of(4), 0);
+    out.extend(data);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+/// The guest's file system in memory, with its first process.
+pub(crate) fn initramfs(guest: &Guest, init: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    ["bin", "dev", "proc", "sys", "tmp"].iter().for_each(|dir| archive(&mut out, dir, 0o40755, &[]));
+    archive(&mut out, "bin/busybox", 0o100_755, &fs::read(&guest.busybox).unwrap());
+    archive(&mut out, "init", 0o100_755, init.as_bytes());
+    for module in &guest.modules {
+        archive(&mut out, name_of(module), 0o100_644, &fs::read(module).unwrap());
+    }
+    archive(&mut out, "TRAILER!!!", 0, &[]);
+    out
+}
