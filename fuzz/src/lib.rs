@@ -1,5 +1,5 @@
 //! What is fuzzed: the parsers, with bytes that users might hand in, the NBD protocol, with bytes that
-//! clients might send, the control socket's requests, and the elevator, with operations made of bytes.
+//! clients might send, a guest's memory and its virtual machine's messages, the control socket's requests, and the elevator, with operations made of bytes.
 //!
 //! Each target is a function here, so that a fuzzer (`cargo xtask fuzz`, or `cargo fuzz run TARGET`) and a
 //! plain test (`tests/replay.rs`, over the committed corpus) run the same code.
@@ -69,6 +69,16 @@ pub fn disksim_drive(data: &[u8]) {
             assert!(!text.contains('\n') && text.contains(':'), "{text}");
         }
     }
+}
+
+/// Any memory of a guest gives requests inside of it, or none.
+pub fn vhost_chains(data: &[u8]) {
+    fairhead_live::vhost::fuzzing::chains(data);
+}
+
+/// Any messages of a virtual machine are answered, or end the conversation.
+pub fn vhost_messages(data: &[u8]) {
+    fairhead_live::vhost::fuzzing::conversation(data);
 }
 
 /// Any bytes give a comparison or a one-line error, and counts that make sense.

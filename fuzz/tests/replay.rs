@@ -48,6 +48,16 @@ fn control() {
 }
 
 #[test]
+fn vhost_chains() {
+    replay("vhost_chains", fairhead_fuzz::vhost_chains);
+}
+
+#[test]
+fn vhost_messages() {
+    replay("vhost_messages", fairhead_fuzz::vhost_messages);
+}
+
+#[test]
 fn nbd() {
     replay("nbd", fairhead_fuzz::nbd);
 }

@@ -12,13 +12,15 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::{env, fs, thread};
 
-const TARGETS: [&str; 19] = [
+const TARGETS: [&str; 21] = [
     "job_file",
     "disk_preset",
     "disksim_drive",
     "elevator",
     "kernel_log",
     "nbd",
+    "vhost_chains",
+    "vhost_messages",
     "control",
     "trace_blktrace",
     "trace_blkparse",
