@@ -1,0 +1,92 @@
+#!/bin/bash
+# Measures `serve --vhost-user` beside qemu-storage-daemon's vhost-user-blk export, one after the other, round after round.
+#
+#   bench/vhost.sh [ROUNDS [SECONDS]]
+#
+# The client is the example vhost_load: a driver without a guest, so what is measured is the server. The same file for both: in memory, and on
+# the file system of FAIRHEAD_DISK (a folder; default: none), where both go around the page cache. qemu-storage-daemon has an iothread, and
+# on a disk io_uring. The order is turned round every other round. Prints Markdown: the median of the rounds for each, with least and most, of
+# requests a second and of the server's running time for a request; and the median of the quotients within a round, ours by theirs.
+set -eu
+
+rounds=${1:-5} seconds=${2:-2}
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+fairhead=${FAIRHEAD:-$target/release/fairhead}
+load=${VHOST_LOAD:-$target/release/examples/vhost_load}
+[ -x "$fairhead" ] || cargo build --release --package fairhead
+[ -x "$load" ] || cargo build --release --package fairhead-live --example vhost_load
+command -v qemu-storage-daemon >/dev/null || { echo "bench/vhost.sh: there is no qemu-storage-daemon" >&2; exit 1; }
+
+dir=$(mktemp -d /dev/shm/fairhead-vhost.XXXXXX)
+disk=${FAIRHEAD_DISK:-}
+server=
+end() {
+    [ -z "$server" ] || kill "$server" 2>/dev/null || true
+    wait
+    rm -r "$dir"
+    [ -z "$disk" ] || rm -f "$disk/fairhead-vhost-bench"
+}
+trap end EXIT
+head -c 512M /dev/urandom >"$dir/memory"
+[ -z "$disk" ] || { cp "$dir/memory" "$disk/fairhead-vhost-bench"; ln -s "$disk/fairhead-vhost-bench" "$dir/disk"; }
+
+begin() { # WHO FILE
+    rm -f "$dir/s"
+    local direct=off aio=threads
+    [ "$2" = memory ] || { direct=on aio=io_uring; }
+    case $1 in
+        fairhead*) "$fairhead" serve --sched "${1#fairhead-}" --vhost-user "$dir/s=$dir/$2" >/dev/null 2>&1 & ;;
+        qsd) qemu-storage-daemon --object iothread,id=io \
+            --blockdev "driver=file,node-name=n,filename=$dir/$2,cache.direct=$direct,aio=$aio" \
+            --export "type=vhost-user-blk,id=e,node-name=n,addr.type=unix,addr.path=$dir/s,writable=on,iothread=io" >/dev/null 2>&1 & ;;
+    esac
+    server=$!
+    for _ in $(seq 100); do [ -S "$dir/s" ] && return; sleep 0.05; done
+    echo "bench/vhost.sh: $1 does not listen" >&2
+    exit 1
+}
+
+# Prints requests a second and the server's microseconds for each.
+measure() { # WHO FILE DEPTH BYTES r|w
+    begin "$1" "$2"
+    "$load" "$dir/s" "$3" "$4" "$seconds" "$5" "$server" | sed -E 's/^([0-9]+) requests.* server ([0-9.]+) .*/\1 \2/'
+    kill "$server"
+    wait "$server" 2>/dev/null || true
+    server=
+}
+
+echo "load average before: $(cut -d' ' -f1-3 /proc/loadavg); $(nproc) processors"
+echo
+echo "| file | load | server | requests/s | server us/request | by qemu-storage-daemon's |"
+echo "|---|---|---|---|---|---|"
+files=memory
+[ -z "$disk" ] || files="memory disk"
+for file in $files; do
+    for row in "1 4096 r" "32 4096 r" "32 4096 w" "8 65536 r"; do
+        set -- $row
+        : >"$dir/rows"
+        for round in $(seq "$rounds"); do
+            order="fairhead-noop fairhead-bfq qsd"
+            [ $((round % 2)) = 1 ] || order="qsd fairhead-bfq fairhead-noop"
+            for who in $order; do
+                echo "$round $who $(measure "$who" "$file" "$1" "$2" "$3")" >>"$dir/rows"
+            done
+        done
+        python3 - "$dir/rows" "$file" "$1" "$2" "$3" <<'P'
+import statistics, sys
+path, file, depth, size, kind = sys.argv[1:]
+rows = [line.split() for line in open(path)]
+theirs = {r[0]: float(r[2]) for r in rows if r[1] == "qsd"}
+name = {"r": "random reads", "w": "random writes"}[kind]
+for who in ["fairhead-noop", "fairhead-bfq", "qsd"]:
+    mine = [(r[0], float(r[2]), float(r[3])) for r in rows if r[1] == who]
+    rate = [m[1] for m in mine]
+    quotient = statistics.median(m[1] / theirs[m[0]] for m in mine)
+    print(f"| {file} | {int(size) // 1024} KiB {name}, depth {depth} | {who.replace('-', ', ')} | {statistics.median(rate):.0f} "
+          f"({min(rate):.0f} to {max(rate):.0f}) | {statistics.median(m[2] for m in mine):.2f} | {quotient:.2f} |")
+P
+    done
+done
+echo
+echo "load average after: $(cut -d' ' -f1-3 /proc/loadavg)"
