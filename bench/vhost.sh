@@ -5,7 +5,8 @@
 #
 # The client is the example vhost_load: a driver without a guest, so what is measured is the server. The same file for both: in memory, and on
 # the file system of FAIRHEAD_DISK (a folder; default: none), where both go around the page cache. qemu-storage-daemon has an iothread, and
-# on a disk io_uring. The order is turned round every other round. Prints Markdown: the median of the rounds for each, with least and most, of
+# on a disk io_uring. PRIORITY='chrt --rr 1' before all programs has them at real-time priority, which a machine that others use needs.
+# The order is turned round every other round. Prints Markdown: the median of the rounds for each, with least and most, of
 # requests a second and of the server's running time for a request; and the median of the quotients within a round, ours by theirs.
 set -eu
 
@@ -20,6 +21,7 @@ command -v qemu-storage-daemon >/dev/null || { echo "bench/vhost.sh: there is no
 
 dir=$(mktemp -d /dev/shm/fairhead-vhost.XXXXXX)
 disk=${FAIRHEAD_DISK:-}
+priority=${PRIORITY-}
 server=
 end() {
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
@@ -28,7 +30,7 @@ end() {
     [ -z "$disk" ] || rm -f "$disk/fairhead-vhost-bench"
 }
 trap end EXIT
-head -c 512M /dev/urandom >"$dir/memory"
+head -c 256M /dev/urandom >"$dir/memory"
 [ -z "$disk" ] || { cp "$dir/memory" "$disk/fairhead-vhost-bench"; ln -s "$disk/fairhead-vhost-bench" "$dir/disk"; }
 
 begin() { # WHO FILE
@@ -36,13 +38,13 @@ begin() { # WHO FILE
     local direct=off aio=threads
     [ "$2" = memory ] || { direct=on aio=io_uring; }
     case $1 in
-        fairhead*) "$fairhead" serve --sched "${1#fairhead-}" --vhost-user "$dir/s=$dir/$2" >/dev/null 2>&1 & ;;
-        qsd) qemu-storage-daemon --object iothread,id=io \
+        fairhead*) $priority "$fairhead" serve --sched "${1#fairhead-}" --vhost-user "$dir/s=$dir/$2" >/dev/null 2>&1 & ;;
+        qsd) $priority qemu-storage-daemon --object iothread,id=io \
             --blockdev "driver=file,node-name=n,filename=$dir/$2,cache.direct=$direct,aio=$aio" \
             --export "type=vhost-user-blk,id=e,node-name=n,addr.type=unix,addr.path=$dir/s,writable=on,iothread=io" >/dev/null 2>&1 & ;;
     esac
     server=$!
-    for _ in $(seq 100); do [ -S "$dir/s" ] && return; sleep 0.05; done
+    for _ in $(seq 200); do [ -S "$dir/s" ] && return; sleep 0.02; done
     echo "bench/vhost.sh: $1 does not listen" >&2
     exit 1
 }
@@ -50,7 +52,7 @@ begin() { # WHO FILE
 # Prints requests a second and the server's microseconds for each.
 measure() { # WHO FILE DEPTH BYTES r|w
     begin "$1" "$2"
-    "$load" "$dir/s" "$3" "$4" "$seconds" "$5" "$server" | sed -E 's/^([0-9]+) requests.* server ([0-9.]+) .*/\1 \2/'
+    $priority "$load" "$dir/s" "$3" "$4" "$seconds" "$5" "$server" | sed -E 's/^([0-9]+) requests.* server ([0-9.]+) .*/\1 \2/'
     kill "$server"
     wait "$server" 2>/dev/null || true
     server=
