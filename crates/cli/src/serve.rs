@@ -264,7 +264,7 @@ struct WantedDevice {
 }
 
 /// The settings of a device other than those of its group.
-const DEVICE_KEYS: [&str; 5] = ["group", "name", "queues", "readonly", "serial"];
+const DEVICE_KEYS: [&str; 7] = ["allow_gid", "allow_uid", "group", "name", "queues", "readonly", "serial"];
 
 impl WantedDevice {
     fn parse(text: &str) -> Result<Self, CliError> {
@@ -297,6 +297,8 @@ impl WantedDevice {
             "name" => {}
             "group" => value.clone_into(&mut self.device.group),
             "serial" => value.clone_into(&mut self.device.serial),
+            "allow_uid" => self.device.allow_uids.push(number(key, value)?),
+            "allow_gid" => self.device.allow_gids.push(number(key, value)?),
             "queues" => {
                 let queues = value.parse().ok().filter(|n| (1..=QUEUES_MAX).contains(n));
                 self.device.queues = queues.ok_or_else(|| format!("queues={value}: 1 to {QUEUES_MAX}"))?;

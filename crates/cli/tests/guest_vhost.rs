@@ -115,7 +115,14 @@ impl Machine {
         let mut machine = Command::new("qemu-system-x86_64");
         machine
             .args(["-accel", "tcg", "-m", "192", "-smp", "1", "-nodefaults", "-no-user-config", "-no-reboot"])
-            .args(["-display", "none", "-serial", "stdio", "-append", "console=ttyS0 quiet no_timer_check panic=-1"])
+            .args([
+                "-display",
+                "none",
+                "-serial",
+                "stdio",
+                "-append",
+                "console=ttyS0 quiet no_timer_check panic=-1",
+            ])
             .args(["-object", "memory-backend-memfd,id=mem,size=192M,share=on", "-numa", "node,memdev=mem"])
             .args(["-chardev", &chardev, "-device", "vhost-user-blk-pci,chardev=c0,num-queues=1"])
             .arg("-kernel")

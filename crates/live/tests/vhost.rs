@@ -337,6 +337,35 @@ fn exports_and_devices_live_side_by_side() {
 }
 
 #[test]
+fn a_device_is_for_the_users_that_it_names() {
+    let place = Place::new();
+    place.image("a.img", &bytes(12));
+    let device = Device { allow_uids: vec![12345], ..place.device("a") };
+    let Some(_server) = try_serve(noop(), &[device]) else { return };
+    let mode = fs::metadata(place.at("a.sock")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o666, "all can connect, and are looked at");
+    // The user of the server may, too.
+    assert_eq!(Guest::connect(&place.at("a.sock"), Wishes::default()).read(0, 512).len(), 512);
+    let is_root = fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+    if !is_root {
+        return println!("skipped: only root can be another user");
+    }
+    fs::set_permissions(place.0.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let asks = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.send(bytes([1,0,0,0,1,0,0,0,0,0,0,0])); print(len(s.recv(20)))";
+    for (user, want) in [(12345, "20"), (12346, "0")] {
+        let mut python = std::process::Command::new("python3");
+        std::os::unix::process::CommandExt::uid(&mut python, user);
+        std::os::unix::process::CommandExt::gid(&mut python, user);
+        let Ok(out) = python.args(["-c", asks]).arg(place.at("a.sock")).output() else {
+            return println!("skipped: there is no python3");
+        };
+        let said = String::from_utf8_lossy(&out.stdout);
+        let refused = String::from_utf8_lossy(&out.stderr);
+        assert!(said.trim() == want || want == "0" && refused.contains("reset"), "{user}: {said}{refused}");
+    }
+}
+
+#[test]
 fn a_server_stops_soon_while_guests_are_busy() {
     let place = Place::new();
     place.image("a.img", &bytes(11));

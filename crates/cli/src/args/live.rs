@@ -12,8 +12,8 @@ pub(crate) struct ServeArgs {
     #[arg(long = "export", value_name = "NAME=FILE[,KEY=VALUE…]", required_unless_present = "vhost_user")]
     pub(crate) exports: Vec<String>,
     /// Serve this file or block device to a virtual machine, which finds it at the Unix socket PATH, with
-    /// settings as below. It is a vhost-user-blk device. Only the owner can open the socket. May be repeated:
-    /// all devices and exports share one disk.
+    /// settings as below. It is a vhost-user-blk device. Only the owner can open the socket unless the device
+    /// names users or groups. May be repeated: all devices and exports share one disk.
     #[arg(long = "vhost-user", value_name = "PATH=FILE[,KEY=VALUE…]")]
     pub(crate) vhost_user: Vec<String>,
     /// Listen on this Unix socket, which only its owner can open unless an export names users or groups. May
@@ -84,7 +84,8 @@ description=TEXT; allow_uid=N, allow_gid=N, which may be repeated: the users and
 a Unix socket, which every process can connect to then; connections=N, the most connections of the export. Settings of a \
 vhost-user device: weight=, class=, limits, group= and readonly as for an export; name=NAME, for statistics and its group \
 (default: the name of the socket without .sock); serial=TEXT, what the guest sees as serial number, of which it has 20 \
-bytes (default: the name); queues=1…64, the most queues of the guest (default 64). Ctrl-C or SIGTERM ends the server: it finishes the requests in flight and prints a table of what \
+bytes (default: the name); queues=1…64, the most queues of the guest (default 64); allow_uid=N, allow_gid=N, which may be repeated: the users and groups \
+whose virtual machines may have the device. Ctrl-C or SIGTERM ends the server: it finishes the requests in flight and prints a table of what \
 each export did.";
 
 /// Arguments of the commands that run until they are stopped.

@@ -26,6 +26,7 @@ mod session;
 mod stats;
 mod wire;
 
+pub(crate) use peer::{Allowed, Peer};
 pub use server::{Export, Listen, Options, Server};
 pub use session::{Access, Command, Errno, Facts, Head, INPUT_MAX, Request, Session, Step, TRANSFER_MAX};
 pub(crate) use stats::{Counted, Counters};

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 
 /// On whose account connections are counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Owner {
+pub(crate) enum Owner {
     User(u32),
     Address(IpAddr),
     Unknown,
@@ -19,7 +19,7 @@ pub(super) enum Owner {
 
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     pub(super) owner: Owner,
     /// The process; 0 if it is not known, as over TCP.
     pub(super) process: i32,
@@ -27,7 +27,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn of_unix(socket: &UnixStream) -> Self {
+    pub(crate) fn of_unix(socket: &UnixStream) -> Self {
         //= man7 unix.7 SO_PEERCRED
         let [process, user, group] = option(socket, libc::SO_PEERCRED, 3)[..] else { return Self::UNKNOWN };
         // A user of more than 256 other groups counts as in the first one alone.
@@ -60,7 +60,7 @@ fn option(socket: &UnixStream, name: libc::c_int, most: usize) -> Vec<u32> {
 
 /// The clients that may open an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Allowed {
+pub(crate) enum Allowed {
     /// Every client of the socket.
     All,
     /// Clients over a unix socket of one of these users, or in one of these groups.
@@ -68,7 +68,7 @@ pub(super) enum Allowed {
 }
 
 impl Allowed {
-    pub(super) fn allows(&self, peer: &Peer) -> bool {
+    pub(crate) fn allows(&self, peer: &Peer) -> bool {
         match (self, peer.owner) {
             (Self::All, _) => true,
             (Self::Some { users, groups }, Owner::User(user)) => {

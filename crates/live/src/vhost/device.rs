@@ -16,6 +16,8 @@ use super::config_space::Facts;
 use super::front::{Command, What};
 use super::session::{Engine, Session};
 use crate::disk;
+use crate::nbd::{Allowed, Peer};
+use crate::socket::ForWhom;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recv, recvmsg, send};
 use std::fs::File;
@@ -47,6 +49,11 @@ pub struct Device {
     pub serial: String,
     /// How many queues there may be, 1 to 64.
     pub queues: u16,
+    /// The users whose virtual machines may have it. Default: none is named, here and in `allow_gids`; then
+    /// only the owner of the server and root can open the socket.
+    pub allow_uids: Vec<u32>,
+    /// The groups whose users' virtual machines may have it, too.
+    pub allow_gids: Vec<u32>,
 }
 
 /// The most queues of a device.
@@ -65,7 +72,19 @@ impl Device {
             name,
             read_only: false,
             queues: QUEUES_MAX,
+            allow_uids: Vec::new(),
+            allow_gids: Vec::new(),
         }
+    }
+
+    /// Who may open the socket, and who of these may go on.
+    pub(super) fn allowed(&self) -> (ForWhom, Allowed) {
+        if self.allow_uids.is_empty() && self.allow_gids.is_empty() {
+            return (ForWhom::Owner, Allowed::All);
+        }
+        let own = [0, rustix::process::geteuid().as_raw()];
+        let users = self.allow_uids.iter().copied().chain(own).collect();
+        (ForWhom::All, Allowed::Some { users, groups: self.allow_gids.clone() })
     }
 }
 
@@ -167,6 +186,7 @@ pub(super) struct Door {
     pub(super) image: File,
     pub(super) shared: Arc<Shared>,
     pub(super) engine: ToEngine,
+    pub(super) allowed: Allowed,
     /// Has an end when the server stops.
     pub(super) stop: PipeReader,
 }
@@ -199,10 +219,12 @@ impl Door {
         loop {
             match self.wait(&self.listener, LOOK) {
                 Ok(true) => {
-                    if let Ok((stream, _)) = self.listener.accept() {
+                    if let Ok((stream, _)) = self.listener.accept()
+                        && self.allowed.allows(&Peer::of_unix(&stream))
+                    {
                         return Some(stream);
                     }
-                    // It has gone again, or the process has no room for another file.
+                    // It may not, has gone again, or the process has no room for another file.
                     thread::sleep(Duration::from_millis(10));
                 }
                 Ok(false) => _ = self.look_at_size(),

@@ -273,8 +273,9 @@ impl Front for VhostFront {
         while let Ok(command) = self.commands.try_recv() {
             self.obey(context, command);
         }
-        for place in self.awake.clone() {
-            self.work(context, place);
+        // Those that wake up meanwhile are at the end.
+        for i in 0..self.awake.len() {
+            self.work(context, self.awake[i]);
         }
         for place in std::mem::take(&mut self.dirty) {
             self.signal(place);

@@ -262,9 +262,11 @@ impl<E: Engine> VhostUserBackendReqHandlerMut for Session<E> {
 
     fn set_vring_call(&mut self, index: u8, file: Option<File>) -> Result<()> {
         let index = usize::from(index);
-        // Also proves that it is an eventfd.
-        let call = file.as_ref().map(caller).transpose()?;
+        if let Some(file) = &file {
+            event_fd::check(file).map_err(refused)?;
+        }
         let ring = self.ring(index)?;
+        let call = if ring.is_running { file.as_ref().map(caller).transpose()? } else { None };
         ring.call = file;
         if ring.is_running { self.tell(What::Call(index, call)) } else { Ok(()) }
     }

@@ -6,8 +6,8 @@ use crate::bio::FileId;
 use crate::buffer::Pool;
 use crate::disk::{self, Extent};
 use crate::error::{Error, ErrorKind};
-use crate::nbd::Counters;
-use crate::socket::{ForWhom, SocketFile, open_unix};
+use crate::nbd::{Allowed, Counters};
+use crate::socket::{SocketFile, open_unix};
 use fairhead_core::units::IoPrio;
 use std::fs::File;
 use std::io::{self, PipeWriter};
@@ -29,7 +29,7 @@ struct Ready {
 pub(crate) struct Prepared {
     ready: Vec<Ready>,
     sockets: Vec<SocketFile>,
-    doors: Vec<(UnixListener, File, Arc<Shared>)>,
+    doors: Vec<(UnixListener, File, Arc<Shared>, Allowed)>,
     commands: mpsc::Sender<Command>,
     to_front: Option<mpsc::Receiver<Command>>,
 }
@@ -55,7 +55,7 @@ impl Prepared {
                 let message = format!("device {}: {} queues: 1 to {QUEUES_MAX}", device.name, device.queues);
                 return Err(Error::new(ErrorKind::Setting, message));
             }
-            let (listener, socket) = open_unix(&device.socket, ForWhom::Owner)?;
+            let (listener, socket) = open_unix(&device.socket, device.allowed().0)?;
             sockets.push(socket);
             let failed = |e| Error::new(ErrorKind::File, format!("{}: {e}", device.file.display()));
             let lock = image.try_clone().map_err(failed)?;
@@ -85,7 +85,7 @@ impl Prepared {
         for (i, (ready, extent)) in self.ready.drain(..).zip(extents).enumerate() {
             let Ready { device, listener, image, lock, counters } = ready;
             let shared = Arc::new(Shared::new(&device, extent.size, extent.align));
-            self.doors.push((listener, image, Arc::clone(&shared)));
+            self.doors.push((listener, image, Arc::clone(&shared), device.allowed().1));
             served.push(Served {
                 shared,
                 file: FileId((first + i) as u32),
@@ -112,10 +112,10 @@ impl Prepared {
             return Ok(Opened { _sockets: self.sockets, _stop: None });
         }
         let (stop, stopper) = io::pipe().map_err(failed)?;
-        for (device, (listener, image, shared)) in self.doors.into_iter().enumerate() {
+        for (device, (listener, image, shared, allowed)) in self.doors.into_iter().enumerate() {
             let engine = ToEngine { commands: self.commands.clone(), disk: Arc::clone(disk) };
             let stop = stop.try_clone().map_err(failed)?;
-            Door { device, listener, image, shared, engine, stop }.start().map_err(failed)?;
+            Door { device, listener, image, shared, engine, allowed, stop }.start().map_err(failed)?;
         }
         Ok(Opened { _sockets: self.sockets, _stop: Some(stopper) })
     }
