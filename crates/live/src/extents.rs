@@ -19,7 +19,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::thread;
 
 /// The most extents that one question returns.
@@ -50,7 +50,8 @@ type Hear = dyn Fn(usize, Vec<Extent>) -> bool + Send + Sync;
 
 /// See the [module](self).
 pub(crate) struct Finder {
-    threads: HashMap<FileId, mpsc::Sender<Asked>>,
+    /// By file. Its number may be another file's by now.
+    threads: HashMap<FileId, (Weak<File>, mpsc::Sender<Asked>)>,
     hear: Arc<Hear>,
 }
 
@@ -72,30 +73,37 @@ impl Finder {
     /// If there can be no thread.
     pub(crate) fn ask(
         &mut self,
-        (id, file): (FileId, &File),
+        (id, file): (FileId, &Arc<File>),
         number: usize,
         offset: u64,
         question: Question,
     ) -> io::Result<()> {
         let asked = match self.threads.get(&id) {
-            None => Asked { number, offset, question },
-            Some(thread) => match thread.send(Asked { number, offset, question }) {
-                Ok(()) => return Ok(()),
-                Err(mpsc::SendError(asked)) => asked,
-            },
+            Some((of, thread)) if of.as_ptr() == Arc::as_ptr(file) => {
+                match thread.send(Asked { number, offset, question }) {
+                    Ok(()) => return Ok(()),
+                    Err(mpsc::SendError(asked)) => asked,
+                }
+            }
+            _ => Asked { number, offset, question },
         };
+        // Threads of files that have gone end.
+        self.threads.retain(|_, (of, _)| of.strong_count() > 0);
         let (to_thread, questions) = mpsc::channel();
-        let (file, hear) = (file.try_clone()?, Arc::clone(&self.hear));
+        let (of, hear) = (Arc::downgrade(file), Arc::clone(&self.hear));
+        let its = Weak::clone(&of);
         thread::Builder::new().name("fairhead-extents".to_owned()).spawn(move || {
             for Asked { number, offset, question } in questions {
-                if !hear(number, extents(&file, offset, question)) {
+                // A question keeps its file.
+                let found = its.upgrade().map(|file| extents(&file, offset, question));
+                if !hear(number, found.unwrap_or_else(|| vec![(question.len, false)])) {
                     return;
                 }
             }
         })?;
         // The thread has just been started, and listens.
         let _ = to_thread.send(asked);
-        self.threads.insert(id, to_thread);
+        self.threads.insert(id, (of, to_thread));
         Ok(())
     }
 }

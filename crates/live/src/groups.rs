@@ -43,6 +43,8 @@ pub(crate) struct GroupTable {
     /// Numbers of groups that went and were not [heard of](Self::take_gone).
     gone: BTreeSet<GroupId>,
     looks_at: Instant,
+    /// Grows whenever a group comes or goes.
+    version: u64,
     /// Whether it was said that all numbers are taken.
     has_said_full: bool,
     /// How long their clients waited.
@@ -57,6 +59,7 @@ impl GroupTable {
             free,
             gone: BTreeSet::new(),
             looks_at: Instant::EPOCH,
+            version: 0,
             has_said_full: false,
             latencies: Latencies::new(groups as usize),
         }
@@ -71,6 +74,20 @@ impl GroupTable {
     pub(crate) fn find(&self, name: &str) -> Option<GroupId> {
         let name = Self::tidy(name);
         if name.is_empty() { Some(GroupId::ROOT) } else { self.names.get(&name).map(|named| named.id) }
+    }
+
+    /// Returns the group of that name, or, if there is none, the closest group around it that there is.
+    pub(crate) fn closest(&self, name: &str) -> GroupId {
+        let name = Self::tidy(name);
+        let ends = name.match_indices('/').map(|(i, _)| i).chain([name.len()]);
+        let found = ends.filter_map(|end| self.names.get(&name[..end])).last();
+        found.map_or(GroupId::ROOT, |named| named.id)
+    }
+
+    /// Returns a number that grows whenever a group comes or goes: what is remembered of numbers of groups
+    /// holds as long as it stays the same.
+    pub(crate) const fn version(&self) -> u64 {
+        self.version
     }
 
     /// The name of a group; that of the root is empty.
@@ -135,6 +152,7 @@ impl GroupTable {
             }
             match self.make(now, queue, parent, path) {
                 Ok(id) => {
+                    self.version += 1;
                     self.names.insert(path.to_owned(), Named { id, is_kept, used: now });
                     parent = id;
                 }
@@ -188,8 +206,10 @@ impl GroupTable {
             )
         };
         let mut last = full();
-        // A removed group's number is free again when its last request is served.
-        for i in (0..self.free.len()).rev() {
+        // A removed group's number is free again when its last request is served. The scheduler does not know
+        // those that still wait for a place.
+        let busy: BTreeSet<GroupId> = queue.busy_groups().collect();
+        for i in (0..self.free.len()).rev().filter(|&i| !busy.contains(&self.free[i])) {
             match queue.control(now, Control::SetParent(self.free[i], parent)) {
                 Ok(()) => {
                     self.latencies.forget(self.free[i]);
@@ -215,6 +235,7 @@ impl GroupTable {
         let refused = |refusal| Error::new(ErrorKind::Group, format!("group {name}: {refusal}"));
         queue.control(now, Control::GroupExit(id)).map_err(refused)?;
         self.names.remove(&name);
+        self.version += 1;
         self.free.insert(0, id);
         self.gone.insert(id);
         Ok(())

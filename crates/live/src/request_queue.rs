@@ -297,6 +297,14 @@ impl<D> RequestQueue<D> {
         self.flushes.knows(file) || self.bios.iter().any(|(_, p)| p.bio.file == file)
     }
 
+    /// Whether anything that is here changes bytes of this file behind `end`.
+    pub(crate) fn changes_behind(&self, file: FileId, end: u64) -> bool {
+        let is_one = |bio: &Bio| {
+            bio.file == file && bio.op.changes() && bio.offset.saturating_add(u64::from(bio.len)) > end
+        };
+        self.bios.iter().any(|(_, p)| is_one(&p.bio))
+    }
+
     /// The groups of the bios that are here.
     pub(crate) fn busy_groups(&self) -> impl Iterator<Item = GroupId> {
         self.bios.iter().map(|(_, p)| p.bio.group)

@@ -154,9 +154,9 @@ const PAGE: u64 = 4096;
 
 /// What tells files apart: whether it is a block device, and its number; or its file system and its number
 /// there.
-type Identity = (bool, u64, u64);
+pub(crate) type Identity = (bool, u64, u64);
 
-fn identity(file: &File) -> Option<Identity> {
+pub(crate) fn identity(file: &File) -> Option<Identity> {
     let facts = file.metadata().ok()?;
     let is_device = facts.file_type().is_block_device();
     Some(if is_device { (true, facts.rdev(), 0) } else { (false, facts.dev(), facts.ino()) })
@@ -696,7 +696,7 @@ impl Store {
             vectors: Box::default(),
         }));
         let files = self.files.files();
-        let file = (piece.file, &*files[piece.file.0 as usize].file);
+        let file = (piece.file, &files[piece.file.0 as usize].file);
         if question.is_some_and(|q| self.finder.ask(file, number, piece.offset, q).is_ok()) {
             return Ok(());
         }
