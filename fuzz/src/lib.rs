@@ -141,6 +141,7 @@ fn nbd_session(bytes: &[u8], piece: usize) -> (Vec<u8>, Vec<String>, usize) {
         name: name.to_owned(),
         description: "a disk".to_owned(),
         size: 1 << 30,
+        write_end: 1 << 30,
         block_size_min: 512,
         read_only,
         rotational: false,
@@ -170,7 +171,7 @@ fn nbd_session(bytes: &[u8], piece: usize) -> (Vec<u8>, Vec<String>, usize) {
                     said.push(format!("{r:?}"));
                 }
                 Step::Begin(export) => said.push(format!("export {export}")),
-                Step::Leave | Step::Drop(_) => {
+                Step::Leave | Step::Drop(_) | Step::StartTls => {
                     said.push(format!("{step:?}"));
                     return (out, said, data);
                 }

@@ -9,11 +9,11 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use fairhead_live::control::Change;
-use fairhead_live::nbd::{Export, ExportStats, Listen, Options, Server};
+use fairhead_live::nbd::{EXPORT_KEYS, Export, ExportStats, Listen, Options, Server, TlsMode, TlsOptions};
 use fairhead_live::vhost::{Device, QUEUES_MAX};
 use fairhead_live::{DiskOptions, Error, ErrorKind};
 
-use crate::args::ServeArgs;
+use crate::args::{ServeArgs, TlsArg};
 use crate::control::{self, address};
 use crate::emulate;
 use crate::error::CliError;
@@ -49,6 +49,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     };
     check_groups(&groups().collect::<Vec<_>>())?;
     let listen = places(args)?;
+    let tls = tls(args)?;
     let mut control = control::options(&args.control, args.insecure_remote)?;
     let mut disk = DiskOptions::new::<&str>([]).config(scheduler(args)?).direct(!args.cached);
     if let Some(depth) = args.depth {
@@ -74,6 +75,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
         connections_per_peer: args.connections_per_peer.map(usize::from),
         trust_network: args.insecure_remote,
         force_share: args.force_share,
+        tls,
     };
     let files: Vec<Export> = exports.iter().map(|w| w.export.clone()).collect();
     let (ended, end) = mpsc::channel();
@@ -94,7 +96,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     if let Some(command) = &args.run {
         let place = server.addresses().first().cloned();
         let place = place.unwrap_or_else(|| Listen::Unix(devices[0].device.socket.clone()));
-        run(command, &place, args.control.control.as_deref(), ended)?;
+        run(command, &uri(&place, args), &place, args.control.control.as_deref(), ended)?;
     }
     let result = wait(&end, &server);
     drop(control);
@@ -112,7 +114,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
 }
 
 fn refused(e: &Error) -> CliError {
-    let hint = if e.to_string().contains("can be reached from other machines") {
+    let hint = if e.to_string().contains("nothing is encrypted") {
+        "; --tls require encrypts it, --insecure-remote allows it"
+    } else if e.to_string().contains("can be reached from other machines") {
         "; --insecure-remote allows it"
     } else if e.kind() == ErrorKind::Locked {
         "; --force-share serves it all the same"
@@ -142,9 +146,15 @@ fn wait(end: &Receiver<Ended>, server: &Server) -> Result<(), CliError> {
 }
 
 /// Runs a command, and tells when it has ended.
-fn run(command: &str, place: &Listen, control: Option<&Path>, ended: Sender<Ended>) -> Result<(), CliError> {
+fn run(
+    command: &str,
+    uri: &str,
+    place: &Listen,
+    control: Option<&Path>,
+    ended: Sender<Ended>,
+) -> Result<(), CliError> {
     let mut shell = Command::new("sh");
-    shell.args(["-c", command]).env("uri", uri(place));
+    shell.args(["-c", command]).env("uri", uri);
     if let Listen::Unix(path) = place {
         shell.env("socket", path);
     }
@@ -165,11 +175,18 @@ fn run(command: &str, place: &Listen, control: Option<&Path>, ended: Sender<Ende
     Ok(())
 }
 
-/// Where clients find it: the default export.
-fn uri(place: &Listen) -> String {
+/// Where clients find it: the default export. Those that have to use TLS need the authority's certificate.
+fn uri(place: &Listen, args: &ServeArgs) -> String {
+    let folder = args.tls_certificates.as_ref().filter(|_| args.tls == TlsArg::Require);
+    let folder = folder.map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.clone()));
+    let (s, more) = match &folder {
+        Some(folder) => ("s", format!("tls-certificates={}", folder.display())),
+        None => ("", String::new()),
+    };
+    let behind = |sign: &str| if more.is_empty() { String::new() } else { format!("{sign}{more}") };
     match place {
-        Listen::Unix(path) => format!("nbd+unix:///?socket={}", path.display()),
-        Listen::Tcp(address) => format!("nbd://{address}"),
+        Listen::Unix(path) => format!("nbd{s}+unix:///?socket={}{}", path.display(), behind("&")),
+        Listen::Tcp(address) => format!("nbd{s}://{address}{}", behind("/?")),
         // A socket without a name is reached by the processes that have it open.
         Listen::Descriptor(_) => String::new(),
     }
@@ -195,6 +212,36 @@ fn scheduler(args: &ServeArgs) -> Result<fairhead_core::sched::any::AnyConfig, C
     Ok(chosen[0].config)
 }
 
+/// What the options about TLS say together.
+fn tls(args: &ServeArgs) -> Result<TlsOptions, CliError> {
+    let misuse = |why: &str| Err(CliError::Misuse(why.to_owned()));
+    if args.tls_psk.is_some() {
+        return misuse(
+            "--tls-psk: pre-shared keys are not offered, since the TLS library has none; use --tls-certificates, \
+             or a Unix socket with allow_uid",
+        );
+    }
+    let mode = match args.tls {
+        TlsArg::Off => TlsMode::Off,
+        TlsArg::On => TlsMode::On,
+        TlsArg::Require => TlsMode::Require,
+    };
+    match &args.tls_certificates {
+        None if mode != TlsMode::Off => {
+            misuse("--tls: which certificates? --tls-certificates DIR has server-cert.pem and server-key.pem")
+        }
+        Some(_) if mode == TlsMode::Off => {
+            misuse("--tls-certificates: TLS is off; write --tls on or --tls require")
+        }
+        None if args.tls_verify_peer => misuse("--tls-verify-peer: TLS is off; write --tls require"),
+        folder => Ok(TlsOptions {
+            mode,
+            certificates: folder.clone().unwrap_or_default(),
+            verify_peer: args.tls_verify_peer,
+        }),
+    }
+}
+
 fn places(args: &ServeArgs) -> Result<Vec<Listen>, CliError> {
     let mut places: Vec<Listen> = args.socket.iter().cloned().map(Listen::Unix).collect();
     for text in &args.listen {
@@ -216,9 +263,6 @@ struct Wanted {
     change: Change,
 }
 
-/// The settings of an export other than those of its group.
-const KEYS: [&str; 6] = ["group", "readonly", "description", "allow_uid", "allow_gid", "connections"];
-
 impl Wanted {
     fn parse(text: &str) -> Result<Self, CliError> {
         let misuse = |m: String| CliError::Misuse(format!("--export {text}: {m}"));
@@ -229,30 +273,17 @@ impl Wanted {
         };
         let mut wanted = Self { export: Export::new(name, file), change: Change::default() };
         for part in parts {
-            let (key, value) = share::split(part, &KEYS).map_err(misuse)?;
+            let (key, value) = share::split(part, &EXPORT_KEYS).map_err(misuse)?;
             wanted.set(key, value).map_err(misuse)?;
         }
         Ok(wanted)
     }
 
     fn set(&mut self, key: &str, value: Option<&str>) -> Result<(), String> {
-        if key == "readonly" {
-            self.export.read_only = true;
-            return value.map_or(Ok(()), |v| Err(format!("readonly={v}: it has no value")));
+        if EXPORT_KEYS.contains(&key) {
+            return self.export.set(key, value);
         }
-        let value = share::needed(key, value)?;
-        match key {
-            "group" => value.clone_into(&mut self.export.group),
-            "description" => value.clone_into(&mut self.export.description),
-            "allow_uid" => self.export.allow_uids.push(number(key, value)?),
-            "allow_gid" => self.export.allow_gids.push(number(key, value)?),
-            "connections" => match number(key, value)? {
-                0 => return Err("connections=0: at least 1".to_owned()),
-                n => self.export.connections_max = Some(n as usize),
-            },
-            _ => self.change.set(key, value)?,
-        }
-        Ok(())
+        self.change.set(key, share::needed(key, value)?)
     }
 }
 

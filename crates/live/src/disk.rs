@@ -64,7 +64,7 @@ use std::thread::{self, JoinHandle};
 const ARENA: usize = 32 << 20;
 
 /// Between the sectors of two files, so that nothing is merged across.
-const GAP: u64 = 1 << 11;
+pub(crate) const GAP: u64 = 1 << 11;
 
 /// The files of a disk, and how they are scheduled.
 #[derive(Clone, Debug)]
@@ -248,7 +248,13 @@ impl DiskOptions {
         self.timeout.is_some() || self.settings.timeout.is_some()
     }
 
-    fn open_file(&self, path: &Path) -> Result<(File, u64, Option<Cached>), Error> {
+    /// The files are put into this table, where others may join them.
+    pub(crate) fn with_table(mut self, files: &Arc<FileTable>) -> Self {
+        self.table = Some(Arc::clone(files));
+        self
+    }
+
+    pub(crate) fn open_file(&self, path: &Path) -> Result<(File, u64, Option<Cached>), Error> {
         let failed = |e: &io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
         let open =
             |flags| OpenOptions::new().read(true).write(!self.read_only).custom_flags(flags).open(path);
@@ -581,7 +587,12 @@ impl Drop for Disk {
 impl Shared {
     /// Wakes the engine, for what it is told in another way. Returns whether there is one.
     pub(crate) fn wake(&self) -> bool {
-        self.mail.send(Message::Call(Box::new(|_| ()))).is_ok()
+        self.tell(Message::Call(Box::new(|_| ()))).is_ok()
+    }
+
+    /// Sends a message to the engine. Returns the message if the engine has stopped.
+    pub(crate) fn tell(&self, message: Message) -> Result<(), Message> {
+        self.mail.send(message)
     }
 
     pub(crate) fn call<R: Send + 'static>(

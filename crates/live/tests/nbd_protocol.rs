@@ -11,6 +11,7 @@ fn exports() -> Vec<Facts> {
         name: name.to_owned(),
         description: format!("the {name}"),
         size,
+        write_end: size,
         block_size_min: 512,
         read_only,
         rotational: true,
@@ -58,7 +59,7 @@ fn feed(session: &mut Session, bytes: &[u8], pieces: impl IntoIterator<Item = us
                     assert_eq!(before - session.data_left(), taken as u32);
                     made.data.extend(&input[..taken]);
                 }
-                Step::Leave | Step::Drop(_) => made.end = Some(step),
+                Step::Leave | Step::Drop(_) | Step::StartTls => made.end = Some(step),
             }
             input.drain(..taken);
         }

@@ -23,9 +23,24 @@ pub(crate) struct ServeArgs {
     /// Listen on TCP, at PORT of 127.0.0.1 or at ADDR:PORT. May be repeated.
     #[arg(long, value_name = "[ADDR:]PORT")]
     pub(crate) listen: Vec<String>,
-    /// Allow --listen on addresses that other machines can reach. There is no encryption and no password.
+    /// Allow --listen on addresses that other machines can reach although --tls is not `require`. Clients without
+    /// TLS are neither encrypted nor asked for a password.
     #[arg(long)]
     pub(crate) insecure_remote: bool,
+    /// Whether clients can use TLS: `off`, `on`, or `require`, which refuses all others. It needs
+    /// --tls-certificates.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = TlsArg::Off)]
+    pub(crate) tls: TlsArg,
+    /// The folder with server-cert.pem and server-key.pem, and with ca-cert.pem for --tls-verify-peer; clients
+    /// whose certificates ca-crl.pem lists are refused, if it exists.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tls_certificates: Option<PathBuf>,
+    /// Refuse TLS clients that have no certificate from the authority in ca-cert.pem.
+    #[arg(long)]
+    pub(crate) tls_verify_peer: bool,
+    /// What users of nbdkit might try; it is refused with a reason.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) tls_psk: Option<PathBuf>,
     /// Export files although another program has locked them. Without this option, a file that one program
     /// writes, another server of QEMU's or ours, is refused.
     #[arg(long)]
@@ -75,13 +90,22 @@ pub(crate) struct ServeArgs {
     pub(crate) control: ControlArgs,
 }
 
+/// `--tls`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum TlsArg {
+    Off,
+    On,
+    Require,
+}
+
 /// Help below the options of `serve`: the settings of an export.
 const SERVE_LEGEND: &str = "\
 Settings of an export: weight=1…10000 (default 100), class=rt|be|idle (default be); limits rbps=, wbps= in bytes per \
 second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests per second; \
 leaf_weight= and burst= as in docs/control.md; group=PATH (default: a group named after the export); readonly; \
 description=TEXT; allow_uid=N, allow_gid=N, which may be repeated: the users and groups that may open the export over \
-a Unix socket, which every process can connect to then; connections=N, the most connections of the export. Settings of a \
+a Unix socket, which every process can connect to then; allow_tls=NAME, which may be repeated: the TLS clients that may \
+open it, by a name in their certificate (with --tls-verify-peer); connections=N, the most connections of the export. Settings of a \
 vhost-user device: weight=, class=, limits, group= and readonly as for an export; name=NAME, for statistics and its group \
 (default: the name of the socket without .sock); serial=TEXT, what the guest sees as serial number, of which it has 20 \
 bytes (default: the name); queues=1…64, the most queues of the guest (default 64); allow_uid=N, allow_gid=N, which may be repeated: the users and groups \
@@ -106,7 +130,7 @@ pub(crate) struct CtlArgs {
     #[arg(value_name = "SOCKET")]
     pub(crate) socket: PathBuf,
     /// The request, as below. Default: stats.
-    #[arg(value_name = "WORD")]
+    #[arg(value_name = "WORD", allow_hyphen_values = true)]
     pub(crate) words: Vec<String>,
 }
 
@@ -114,7 +138,10 @@ pub(crate) struct CtlArgs {
 const CTL_LEGEND: &str = "\
 stats: print all statistics as JSON. metrics: print the statistics in Prometheus' format. make GROUP [KEY=VALUE…]: \
 create a group. set GROUP KEY=VALUE…: change a group. remove GROUP: delete a group. sched NAME [TUNABLE=VALUE…]: change \
-the scheduler. tune TUNABLE=VALUE…: change tunables. depth N|auto: the most requests at the disk. Keys: weight=, \
+the scheduler. tune TUNABLE=VALUE…: change tunables. depth N|auto: the most requests at the disk. exports: list the \
+exports of a server. export add NAME=FILE[,KEY=VALUE…]: serve another file, with settings as behind --export. export \
+remove NAME [--force]: refuse new connections; with --force, end those that there are. export resize NAME SIZE: change \
+the size of the image, such as 20g; new connections see it. Keys: weight=, \
 leaf_weight=, 1…10000; class=rt|be|idle; rbps=, wbps= in bytes per second (such as 50m), riops=, wiops= in requests \
 per second, or max for no limit; burst=, a time; min_iops=, requests per second. See docs/control.md.";
 

@@ -11,7 +11,9 @@ pub(crate) use lab::{
     AdviseArgs, Goal, LadderArgs, RecordArgs, ReplayArgs, ReplayFit, ReplayMode, ReproduceArgs, RunArgs,
     SweepArgs,
 };
-pub(crate) use live::{ControlArgs, CtlArgs, EmulateArgs, MountArgs, ReplayLiveArgs, ServeArgs, TopArgs};
+pub(crate) use live::{
+    ControlArgs, CtlArgs, EmulateArgs, MountArgs, ReplayLiveArgs, ServeArgs, TlsArg, TopArgs,
+};
 pub(crate) use machine::DoctorArgs;
 pub(crate) use recorded::{CalibrateArgs, ConformArgs, TraceArgs, TraceTarget, ValidateArgs};
 

@@ -20,6 +20,7 @@
 
 pub mod books;
 mod caller;
+mod export_request;
 mod guest;
 mod report;
 mod request;
@@ -29,6 +30,7 @@ mod value;
 pub(crate) mod work;
 
 pub use caller::Caller;
+pub use export_request::ExportRequest;
 pub use request::{Change, GROUP_KEYS, LINE_MAX, Request, line_of_words};
 
 use crate::clock::Clock;
@@ -69,7 +71,7 @@ pub struct ControlOptions {
     pub metrics: Option<SocketAddr>,
     /// Whether that may be opened to other machines. Default false.
     pub trust_network: bool,
-    /// The counters of the exports, if the disk is served over NBD.
+    /// The exports, if the disk is served over NBD.
     pub exports: Option<Exports>,
 }
 
@@ -249,6 +251,10 @@ impl Host {
                 }
                 answer["ok"] = true.into();
                 Ok(answer)
+            }
+            Request::Export(request) => {
+                let exports = self.exports.as_ref().ok_or("a mount has no exports")?;
+                work::export(exports, &request).map_err(|e| e.to_string())
             }
             Request::Metrics => Ok(json!({ "ok": true, "metrics": report::prometheus(self.books()?) })),
             _ => {

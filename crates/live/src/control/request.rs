@@ -9,8 +9,10 @@
 //! Values are numbers, or text with a unit, as on a command line; there they are words: `set vm1 weight=300
 //! rbps=50m`.
 
+use super::export_request::{EXPORT_WORDS, ExportRequest};
 use super::value::{self, clean, unknown};
 use crate::depth::AT_DISK_MAX;
+use crate::nbd::EXPORT_KEYS;
 use fairhead_core::Max;
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::units::{Class, Duration, Weight};
@@ -43,6 +45,8 @@ pub enum Request {
     Depth(Option<u16>),
     /// Other tunables of the scheduler that there is.
     Tune(Vec<(String, String)>),
+    /// About the exports of a server.
+    Export(ExportRequest),
 }
 
 /// Settings for a group; `None` leaves a setting as it is.
@@ -95,7 +99,7 @@ enum Rest {
 
 fn command(word: &str) -> Result<(&'static str, Option<&'static str>, Rest), String> {
     let found = COMMANDS.iter().find(|c| c.0 == word);
-    found.copied().ok_or_else(|| unknown("command", word, COMMANDS.iter().map(|c| c.0)))
+    found.copied().ok_or_else(|| unknown("command", word, COMMANDS.iter().map(|c| c.0).chain(EXPORT_WORDS)))
 }
 
 impl Request {
@@ -116,6 +120,17 @@ impl Request {
             Some(_) => return Err(format!("\"do\" is not a word; {example}")),
             None => return Err(format!("it does not say what to \"do\"; {example}")),
         };
+        if EXPORT_WORDS.contains(&word.as_str()) {
+            let request = ExportRequest::take(&word, &mut map)?;
+            return match map.keys().next() {
+                None => Ok(Self::Export(request)),
+                Some(key) if word == "export add" => {
+                    let known: Vec<&str> = EXPORT_KEYS.into_iter().chain(GROUP_KEYS).collect();
+                    Err(format!("{word}: {}", unknown("key", key, known)))
+                }
+                Some(key) => Err(format!("{word} takes nothing more, such as '{}'", clean(key))),
+            };
+        }
         let (word, about, rest) = command(&word)?;
         let about = about.map(|name| Self::about(word, name, &mut map)).transpose()?.unwrap_or_default();
         let (change, tunables) = match rest {
@@ -178,7 +193,7 @@ fn path(text: &str) -> Result<String, String> {
 }
 
 /// A value as text.
-fn text(name: &str, value: Value) -> Result<String, String> {
+pub(super) fn text(name: &str, value: Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text),
         Value::Number(n) => Ok(n.to_string()),
@@ -199,7 +214,7 @@ fn tunables(value: Option<Value>) -> Result<Vec<(String, String)>, String> {
 
 impl Change {
     /// Takes a group's settings out of a request.
-    fn take(map: &mut Map<String, Value>) -> Result<Self, String> {
+    pub(super) fn take(map: &mut Map<String, Value>) -> Result<Self, String> {
         let mut change = Self::default();
         for key in GROUP_KEYS {
             let Some(value) = map.remove(key) else { continue };
@@ -305,6 +320,15 @@ fn class(text: &str) -> Result<Class, String> {
 pub fn line_of_words<S: AsRef<str>>(words: &[S]) -> Result<String, String> {
     let mut words = words.iter().map(AsRef::as_ref);
     let first = words.next().unwrap_or("stats");
+    if first == "export" {
+        return Ok(ExportRequest::of_words(words)?.to_string());
+    }
+    if first == "exports" {
+        return match words.next() {
+            None => Ok(json!({ "do": first }).to_string()),
+            Some(more) => Err(format!("exports takes nothing more, such as '{}'", clean(more))),
+        };
+    }
     let (word, about, rest) = command(first)?;
     let mut request = json!({ "do": word });
     if let Some(name) = about {

@@ -124,7 +124,7 @@ fn mistakes_name_what_would_be_right() {
         (r#"{"do":"sett"}"#, "unknown command 'sett'; did you mean 'set'?"),
         (
             r#"{"do":"elephant"}"#,
-            "unknown command 'elephant'; there are stats, metrics, make, set, remove, sched, tune, depth",
+            "unknown command 'elephant'; there are stats, metrics, make, set, remove, sched, tune, depth, exports, export add, export remove, export resize",
         ),
         (r#"{"do":"stats","x":1}"#, "stats takes nothing more, such as 'x'"),
         (r#"{"do":"set","group":3}"#, "set: group is not a text"),
@@ -165,4 +165,59 @@ fn what_is_too_much_is_refused() {
     assert!(refused(&"[".repeat(10_000)).starts_with("not JSON: recursion limit"));
     assert!(refused(&" ".repeat(LINE_MAX + 1)).contains("longer than 65536 bytes"));
     assert!(Request::parse(b"{\"do\":\"\xff\"}").unwrap_err().starts_with("not JSON"));
+}
+
+#[test]
+fn requests_about_exports() {
+    use super::ExportRequest;
+    use crate::nbd::Export;
+    let add = |text: &str| match parse(text) {
+        Request::Export(ExportRequest::Add(export, change)) => (*export, change),
+        other => panic!("{other:?}"),
+    };
+    let (export, change) = add(r#"{"do":"export add","name":"vm","file":"/srv/vm.img","readonly":true,
+        "allow_uid":[1000,"1001"],"allow_gid":7,"connections":4,"group":"a/b","weight":300}"#);
+    let expected = Export {
+        group: "a/b".to_owned(),
+        read_only: true,
+        allow_uids: vec![1000, 1001],
+        allow_gids: vec![7],
+        connections_max: Some(4),
+        ..Export::new("vm", "/srv/vm.img")
+    };
+    assert_eq!((export, change.weight), (expected.clone(), Weight::new(300)));
+    let text = "export add vm=/srv/vm.img,readonly,allow_uid=1000,allow_uid=1001,allow_gid=7,connections=4,group=a/b";
+    let Ok(Request::Export(ExportRequest::Add(export, _))) = words(text) else { panic!("{text}") };
+    assert_eq!(*export, expected);
+    let Ok(Request::Export(ExportRequest::Add(export, _))) = words("export add vm=vm.img") else { panic!() };
+    assert!(export.file.is_absolute() && export.file.ends_with("vm.img"), "the caller's folder");
+    let remove = |force| Ok(Request::Export(ExportRequest::Remove { name: "vm".to_owned(), force }));
+    assert_eq!(words("export remove vm"), remove(false));
+    assert_eq!(
+        (words("export remove vm --force"), words("export remove vm force")),
+        (remove(true), remove(true))
+    );
+    let resize = |size| Ok(Request::Export(ExportRequest::Resize { name: "vm".to_owned(), size }));
+    assert_eq!(words("export resize vm 20g"), resize(20 << 30));
+    assert_eq!(Ok(parse(r#"{"do":"export resize","name":"vm","size":4096}"#)), resize(4096));
+    assert_eq!(words("exports"), Ok(Request::Export(ExportRequest::List)));
+    for (text, why) in [
+        ("export", "export: add, remove or resize?"),
+        ("export ad vm", "export: unknown action 'ad'; did you mean 'add'?"),
+        ("export add vm", "export add vm: write NAME=FILE, such as vm1=/srv/vm1.img"),
+        ("export add vm=/a,readonly,readonly", "export add: readonly is said twice"),
+        ("export add vm=/a,readonly=1", "readonly=1: it has no value"),
+        ("export add vm=/a,allow_uid=me", "allow_uid=me: not a number, such as allow_uid=1000"),
+        ("export add vm=/a,sice=1", "export add: unknown key 'sice'; there are"),
+        ("export remove vm now", "export remove: 'now'; the only word is --force"),
+        ("export resize vm 20", "size=20: sizes have a unit"),
+        ("export resize vm 20g now", "export resize takes nothing more, such as 'now'"),
+        ("exports now", "exports takes nothing more, such as 'now'"),
+    ] {
+        let message = words(text).unwrap_err();
+        assert!(message.starts_with(why), "{text}: {message}");
+    }
+    assert!(refused(r#"{"do":"export add","name":"vm","file":"vm.img"}"#).contains("not an absolute path"));
+    assert!(refused(r#"{"do":"export add","file":"/vm.img"}"#).contains("which name?"));
+    assert!(refused(r#"{"do":"export remove","name":"vm","force":1}"#).contains("true or false"));
 }

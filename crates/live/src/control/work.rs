@@ -1,5 +1,6 @@
 //! What a request does, in the engine's thread: short, and all of it or nothing.
 
+use super::export_request::ExportRequest;
 use super::request::{Change, Request};
 use super::value::{self, unknown};
 use crate::disk::Disk;
@@ -7,11 +8,13 @@ use crate::emulation::Lateness;
 use crate::engine::Context;
 use crate::error::{Error, ErrorKind};
 use crate::latency::Latency;
+use crate::nbd::Exports;
 use fairhead_core::config::ConfigError;
 use fairhead_core::groups::{GroupStats, Refusal};
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::units::{Class, GroupId, Id, Instant, Weight};
 use fairhead_core::{Control, Limits, Max, Min};
+use serde_json::{Value, json};
 
 impl Disk {
     /// Tells a group all of that, or nothing; it is made if there is none, with those around it.
@@ -21,10 +24,15 @@ impl Disk {
     /// more groups, or if the engine has stopped.
     pub fn tell_group(&self, group: &str, change: Change) -> Result<(), Error> {
         let name = group.to_owned();
-        self.call(move |context| {
-            let id = context.groups.ensure(context.now, &mut context.queue, &name)?;
-            tell(context, id, &change).map_err(|r| Error::new(ErrorKind::Group, format!("group {name}: {r}")))
-        })?
+        self.call(move |context| context.tell_group(&name, &change))?
+    }
+}
+
+impl Context {
+    /// See [`Disk::tell_group`].
+    pub(crate) fn tell_group(&mut self, group: &str, change: &Change) -> Result<(), Error> {
+        let id = self.groups.ensure(self.now, &mut self.queue, group)?;
+        tell(self, id, change).map_err(|r| Error::new(ErrorKind::Group, format!("group {group}: {r}")))
     }
 }
 
@@ -99,7 +107,8 @@ impl Snapshot {
 /// Does what changes something.
 pub(super) fn change(context: &mut Context, request: &Request) -> Result<(), String> {
     match request {
-        Request::Stats | Request::Metrics => Ok(()),
+        // These are not for the engine's thread.
+        Request::Stats | Request::Metrics | Request::Export(_) => Ok(()),
         Request::Make(name, change) => make(context, name, change),
         Request::Set(name, change) => {
             let id = find(context, name)?;
@@ -117,6 +126,23 @@ pub(super) fn change(context: &mut Context, request: &Request) -> Result<(), Str
         Request::Sched(config) => switch(context, *config),
         Request::Tune(tunables) => switch(context, value::tuned(*context.queue.config(), tunables)?),
     }
+}
+
+/// Does what is about exports, in the thread of the control socket: files may take their time.
+pub(super) fn export(exports: &Exports, request: &ExportRequest) -> Result<Value, Error> {
+    let mut answer = json!({ "ok": true });
+    match request {
+        ExportRequest::List => answer["exports"] = exports.list()?,
+        ExportRequest::Add(export, change) => exports.add(export, *change)?,
+        ExportRequest::Remove { name, force } => {
+            let connections = exports.remove(name, *force)?;
+            if connections > 0 && !force {
+                answer["connections"] = connections.into();
+            }
+        }
+        ExportRequest::Resize { name, size } => exports.resize(name, *size)?,
+    }
+    Ok(answer)
 }
 
 /// The root has no name.

@@ -12,6 +12,8 @@
 
 use super::peer::Peer;
 use super::session::{Head, INPUT_MAX, REQUEST_HEADER, Request, Session};
+use super::tls::Tls;
+use super::tls::relay::{self, Secured};
 use crate::bio::ClientId;
 use crate::buffer::Buffer;
 use crate::data::Data;
@@ -268,6 +270,9 @@ pub(super) struct Connection {
     pub(super) is_sending: bool,
     pub(super) is_waiting: bool,
     pub(super) is_dirty: bool,
+    /// TLS begins when all has been sent; and what is known of the client once it has begun.
+    pub(super) starts_tls: bool,
+    pub(super) secured: Option<Secured>,
     input: Vec<u8>,
     start: usize,
     end: usize,
@@ -301,6 +306,8 @@ impl Connection {
             is_sending: false,
             is_waiting: false,
             is_dirty: false,
+            starts_tls: false,
+            secured: None,
             input: vec![0; INPUT_MAX],
             start: 0,
             end: 0,
@@ -312,6 +319,16 @@ impl Connection {
             sent: 0,
             message: Box::new(Message { parts: Vec::new(), header }),
         }
+    }
+
+    /// A thread speaks TLS with the client, and plainly with us.
+    pub(super) fn start_tls(&mut self, tls: &Tls) -> io::Result<()> {
+        debug_assert!(!self.is_receiving && !self.is_sending, "the kernel has nothing of the old socket");
+        let client = self.socket.as_fd().try_clone_to_owned()?;
+        let (plain, secured) = relay::start(tls, client)?;
+        self.socket = Socket::new(plain.into(), false);
+        self.secured = Some(secured);
+        Ok(())
     }
 
     /// What has come and was not looked at.

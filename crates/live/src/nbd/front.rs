@@ -24,28 +24,28 @@
 //! so first, it gets what it asked for.
 
 use super::connection::{Came, Connection, Identity, Out, STRAIGHT, Sent, Socket, State, Writing};
-use super::peer::{Allowed, Holder, Peer, gives_way};
-use super::session::{Access, Command, Errno, Facts, Request, Session, Step};
-use super::stats::Counters;
-use crate::bio::{Answer, Bio, FileId, Op};
+use super::export_table::ExportTable;
+use super::peer::{Holder, Owner, Peer, gives_way};
+use super::session::{Command, Errno, Request, Session, Step};
+use super::tls::{Tls, TlsMode};
+use crate::bio::{Answer, Bio, Op};
 use crate::buffer::Pool;
 use crate::data::Data;
 use crate::engine::{Context, Front};
 use crate::extents::{EXTENTS_MAX, Question};
-use crate::mapped::Map;
 use crate::pipes::Pipes;
 use crate::ring::{LARGE, LONG, Outcome, Ring, Token};
 use fairhead_core::Control;
-use fairhead_core::units::{Duration, Instant, IoPrio, Sector, TaskId};
+use fairhead_core::units::{Duration, Instant, Sector, TaskId};
 use io_uring::opcode::Accept;
 use io_uring::types::Fd;
 use slab::Slab;
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 /// The longest handshake; then the connection ends.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -92,23 +92,8 @@ impl Listener {
     }
 }
 
-/// An export, as the front needs it.
-#[derive(Debug)]
-pub(super) struct Served {
-    pub(super) file: FileId,
-    pub(super) start: Sector,
-    pub(super) group: String,
-    pub(super) prio: IoPrio,
-    /// The file's lock, which ends when this is closed.
-    pub(super) _lock: File,
-    /// The clients that may open it, and the connections that it may have.
-    pub(super) allowed: Allowed,
-    pub(super) connections_max: usize,
-    /// Whether its pages can be sent as they are; and where they are, if it has no holes.
-    pub(super) has_pages: bool,
-    pub(super) map: Option<Arc<Map>>,
-    pub(super) counters: Arc<Counters>,
-}
+/// What another thread wants done between two turns.
+pub(super) type Order = Box<dyn FnOnce(&mut NbdFront, &mut Context) + Send>;
 
 /// A request that is not answered.
 #[derive(Debug)]
@@ -123,9 +108,13 @@ struct PendingRequest {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct NbdFront {
-    facts: Vec<Facts>,
-    exports: Vec<Served>,
+    exports: ExportTable,
+    /// What other threads want done; none any more once the engine has stopped.
+    orders: Option<mpsc::Receiver<Order>>,
+    /// The [version](crate::groups::GroupTable::version) of the groups that the connections have.
+    groups_seen: u64,
     listeners: Vec<(Listener, bool)>,
+    tls: Option<Tls>,
     connections_max: usize,
     per_peer_max: usize,
     pool: Arc<Pool>,
@@ -147,16 +136,19 @@ pub(super) struct NbdFront {
 
 impl NbdFront {
     pub(super) fn new(
-        facts: Vec<Facts>,
-        exports: Vec<Served>,
+        exports: ExportTable,
+        orders: mpsc::Receiver<Order>,
         listeners: Vec<Listener>,
+        tls: Option<Tls>,
         (connections_max, per_peer_max): (usize, usize),
         pool: Arc<Pool>,
     ) -> Self {
         Self {
-            facts,
             exports,
+            orders: Some(orders),
+            groups_seen: 0,
             listeners: listeners.into_iter().map(|l| (l, false)).collect(),
+            tls,
             connections_max,
             per_peer_max,
             pool,
@@ -176,7 +168,8 @@ impl NbdFront {
 }
 
 impl Front for NbdFront {
-    fn begin(&mut self, _: &mut Context, ring: &mut Ring) -> io::Result<()> {
+    fn begin(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()> {
+        self.exports.begin(context);
         self.accept_all(ring)
     }
 
@@ -206,11 +199,17 @@ impl Front for NbdFront {
         if self.tick.is_some_and(|at| at <= context.now) {
             self.look_at_clock(context);
         }
+        while let Some(order) = self.orders.as_ref().and_then(|orders| orders.try_recv().ok()) {
+            order(self, context);
+        }
         while !self.dirty.is_empty() {
             for slot in std::mem::take(&mut self.dirty) {
                 self.look_at(context, ring, slot)?;
             }
             self.retry(context);
+        }
+        if self.exports.has_closing() {
+            self.exports.let_go(context);
         }
         if !self.stays_back(context) {
             self.rest(context, ring)?;
@@ -264,6 +263,8 @@ impl Front for NbdFront {
         self.connections.iter().for_each(|(_, c)| c.socket.shutdown(Shutdown::Both));
         // What a stuck disk keeps in memory does not listen.
         self.listeners.retain(|(_, is_accepting)| *is_accepting);
+        // Who waits for an answer hears that there is none.
+        self.orders = None;
     }
 
     fn is_quiet(&self) -> bool {
@@ -311,19 +312,18 @@ impl NbdFront {
         let is_tcp = matches!(self.listeners[listener].0, Listener::Tcp(_));
         let socket = Socket::new(fd, is_tcp);
         let peer = socket.peer();
-        let alive = self.connections.iter().filter(|(_, c)| c.state != State::Dead);
-        let (of_peer, all) = alive.fold((0, 0), |(of_peer, all), (_, c)| {
-            (of_peer + usize::from(c.peer.owner == peer.owner), all + 1)
-        });
         // What is not put away is closed.
-        if of_peer >= self.per_peer_max {
+        if self.count_of(&peer.owner) >= self.per_peer_max {
             return;
         }
+        let all = self.connections.iter().filter(|(_, c)| c.state != State::Dead).count();
         if all >= self.connections_max {
             let Some(slot) = self.gives_way(context.now, &peer) else { return };
             self.end(context, slot);
         }
         let mut connection = Connection::new(socket, peer, context.now);
+        let mode = self.tls.as_ref().map_or(TlsMode::Off, |tls| tls.mode);
+        connection.session = Session::new().with_tls(mode);
         connection.put(Out::Bytes(Session::greeting()));
         let slot = self.connections.insert(connection);
         self.mark_dirty(slot);
@@ -348,24 +348,6 @@ impl NbdFront {
         gives_way(&holders, newcomer)
     }
 
-    /// What a client that has not chosen its export may choose now.
-    fn access(&self, slot: usize) -> Vec<Access> {
-        let peer = &self.connections[slot].peer;
-        let access = |(i, export): (usize, &Served)| {
-            let is_one = |c: &Connection| c.identity.is_some() && c.session.export() == Some(i);
-            let is_full = || {
-                let alive = self.connections.iter().filter(|(_, c)| c.state != State::Dead);
-                alive.filter(|(_, c)| is_one(c)).count() >= export.connections_max
-            };
-            match export.allowed.allows(peer) {
-                false => Access::Hidden,
-                true if export.connections_max < usize::MAX && is_full() => Access::Full,
-                true => Access::Open,
-            }
-        };
-        self.exports.iter().enumerate().map(access).collect()
-    }
-
     /// The connection is to be looked at, at the end of the turn.
     fn mark_dirty(&mut self, slot: usize) {
         if !std::mem::replace(&mut self.connections[slot].is_dirty, true) {
@@ -386,6 +368,9 @@ impl NbdFront {
             // The result does not matter: a task that the scheduler does not know has no history to drop.
             let _ = context.queue.control(context.now, Control::TaskExit(identity.task));
             self.pending.retain(|_, a| a.slot != slot);
+            if let Some(export) = self.connections[slot].session.export() {
+                self.exports.ended(export);
+            }
         }
         self.mark_dirty(slot);
     }
@@ -394,7 +379,10 @@ impl NbdFront {
     fn reap(&mut self, slot: usize) {
         let c = &self.connections[slot];
         if c.state == State::Dead && !c.is_receiving && !c.is_sending && !c.is_dirty {
-            self.connections.remove(slot);
+            let c = self.connections.remove(slot);
+            if let Some(export) = c.session.export().filter(|_| c.identity.is_some()) {
+                self.exports.forgotten(export);
+            }
         }
     }
 
@@ -412,6 +400,46 @@ impl NbdFront {
             self.connections.iter().filter(|(_, c)| is_late(c)).map(|(slot, _)| slot).collect();
         late.into_iter().for_each(|slot| self.end(context, slot));
         (self.tick, self.is_resting) = (None, false);
+    }
+}
+
+/// What other threads ask for.
+impl NbdFront {
+    /// Returns the clients of an export, and how many connections each has.
+    pub(super) fn peers_of(&self, export: usize) -> BTreeMap<String, usize> {
+        let open = self.connections.iter().filter(|(_, c)| c.state != State::Dead && c.identity.is_some());
+        let mut peers = BTreeMap::new();
+        for (_, c) in open.filter(|(_, c)| c.session.export() == Some(export)) {
+            *peers.entry(c.peer.owner.to_string()).or_insert(0) += 1;
+        }
+        peers
+    }
+
+    pub(super) const fn exports(&mut self) -> &mut ExportTable {
+        &mut self.exports
+    }
+
+    /// Ends all connections of an export.
+    pub(super) fn end_all_of(&mut self, context: &mut Context, export: usize) {
+        let is_one = |c: &Connection| c.identity.is_some() && c.session.export() == Some(export);
+        let slots: Vec<usize> =
+            self.connections.iter().filter(|(_, c)| is_one(c)).map(|(slot, _)| slot).collect();
+        slots.into_iter().for_each(|slot| self.end(context, slot));
+    }
+
+    /// Whether a client of these exports has begun to change bytes behind `end`: the disk is at it, or its
+    /// data are on their way.
+    pub(super) fn changes_behind(&self, context: &Context, exports: &[usize], end: u64) -> bool {
+        let reaches = |request: &Request| request.offset.saturating_add(u64::from(request.len)) > end;
+        let is_one = |c: &Connection| c.session.export().is_some_and(|export| exports.contains(&export));
+        let comes = |c: &Connection| {
+            let writing = c.writing.as_ref().map(|w| w.request);
+            let asked = c.asked.filter(|request| !matches!(request.command, Command::Read));
+            writing.is_some_and(|w| reaches(&w)) || asked.is_some_and(|asked| reaches(&asked))
+        };
+        let open = self.connections.iter().filter(|(_, c)| c.state != State::Dead);
+        open.map(|(_, c)| c).any(|c| is_one(c) && comes(c))
+            || exports.iter().any(|&export| context.queue.changes_behind(self.exports[export].file, end))
     }
 }
 
@@ -544,13 +572,16 @@ impl NbdFront {
                 return self.wait_for_room(slot);
             }
             if c.identity.is_none() {
-                let access = self.access(slot);
-                self.connections[slot].session.set_access(access);
+                if self.proves(slot) {
+                    return self.end(context, slot);
+                }
+                let c = &mut self.connections[slot];
+                c.session.set_access(self.exports.access(&c.peer));
             }
             let c = &mut self.connections[slot];
             let mut out = Vec::new();
             let mut session = std::mem::take(&mut c.session);
-            let (taken, step) = session.step(&self.facts, c.input(), &mut out);
+            let (taken, step) = session.step(self.exports.facts(), c.input(), &mut out);
             c.session = session;
             if step == Step::Data {
                 c.take_data(taken);
@@ -564,6 +595,14 @@ impl NbdFront {
             match step {
                 Step::Next | Step::Data => {}
                 Step::Wait => return self.to_receive.push(slot),
+                Step::StartTls => {
+                    // It came without TLS, from whoever can write to the wire.
+                    if !self.connections[slot].input().is_empty() {
+                        return self.end(context, slot);
+                    }
+                    self.connections[slot].starts_tls = true;
+                    return;
+                }
                 Step::Begin(export) => self.join(context, slot, export),
                 Step::Request(request) => self.connections[slot].asked = Some(request),
                 Step::Leave => {
@@ -580,13 +619,52 @@ impl NbdFront {
         }
     }
 
+    fn start_tls(&mut self, context: &mut Context, slot: usize) {
+        let c = &mut self.connections[slot];
+        c.starts_tls = false;
+        match self.tls.as_ref().map(|tls| c.start_tls(tls)) {
+            Some(Ok(())) => self.to_receive.push(slot),
+            _ => self.end(context, slot),
+        }
+    }
+
+    /// Learns who a client is that has begun TLS. Returns whether it has too many connections.
+    fn proves(&mut self, slot: usize) -> bool {
+        let c = &mut self.connections[slot];
+        let Some(certificate) = c.secured.as_ref().and_then(|secured| secured.get()).cloned() else {
+            return false;
+        };
+        c.secured = None;
+        let Some(certificate) = certificate else { return false };
+        c.peer.proves(certificate);
+        let owner = c.peer.owner.clone();
+        self.count_of(&owner) > self.per_peer_max
+    }
+
+    /// How many connections an owner has.
+    fn count_of(&self, owner: &Owner) -> usize {
+        self.connections.iter().filter(|(_, c)| c.state != State::Dead && c.peer.owner == *owner).count()
+    }
+
     fn join(&mut self, context: &mut Context, slot: usize, export: usize) {
         let Context { now, queue, groups, .. } = context;
         let served = &self.exports[export];
         let Ok(group) = groups.ensure(*now, queue, &served.group) else { return self.end(context, slot) };
         served.counters.connection();
+        self.exports.joined(export);
         let task = TaskId(TASKS + slot as u32);
         self.connections[slot].identity = Some(Identity { client: queue.join(), task, group });
+    }
+
+    /// Groups have come or gone: the number of one that is gone may be another's. A connection counts for the
+    /// group of its export, or for the closest one around it that there is.
+    fn look_up_groups(&mut self, context: &Context) {
+        self.groups_seen = context.groups.version();
+        for (_, c) in &mut self.connections {
+            if let (Some(identity), Some(export)) = (&mut c.identity, c.session.export()) {
+                identity.group = context.groups.closest(&self.exports[export].group);
+            }
+        }
     }
 
     /// There is room: the request goes its way.
@@ -638,6 +716,9 @@ impl NbdFront {
     }
 
     fn submit(&mut self, context: &mut Context, slot: usize, request: Request, data: Option<Data>) {
+        if context.groups.version() != self.groups_seen {
+            self.look_up_groups(context);
+        }
         let c = &mut self.connections[slot];
         let (Some(identity), Some(export)) = (c.identity, c.session.export()) else { return };
         c.open += 1;
@@ -652,10 +733,8 @@ impl NbdFront {
             Command::Read => Op::Read,
             Command::Status { .. } => Op::Extents,
         };
-        if let (Op::Discard | Op::Zero { may_discard: true }, Some(map)) = (op, &served.map) {
-            // One file may be several exports'.
-            let maps = self.exports.iter().filter_map(|e| e.map.as_ref());
-            maps.filter(|m| m.is_of_same_file(map)).for_each(|m| m.thin());
+        if matches!(op, Op::Discard | Op::Zero { may_discard: true }) {
+            self.exports.thin(export);
         }
         let bio = Bio {
             op,
@@ -715,6 +794,10 @@ impl NbdFront {
         c.is_dirty = false;
         if c.state != State::Dead && !c.is_sending {
             self.send(context, ring, slot)?;
+        }
+        let c = &self.connections[slot];
+        if c.starts_tls && c.state == State::Open && !c.has_output() && !c.is_sending {
+            self.start_tls(context, slot);
         }
         let c = &self.connections[slot];
         if c.state == State::Finishing && c.open == 0 && !c.has_output() && !c.is_sending {

@@ -11,23 +11,32 @@
 //! A unix socket is for its owner only, unless exports say which users and groups may open them; then every
 //! process can connect, and sees the exports that it may open.
 //!
-//! What it does not do: TLS, and passwords. TCP is refused beyond this machine unless the network is declared
-//! trusted.
+//! Clients may use TLS, or have to (`tls/`), and be known by their certificates.
+//!
+//! What it does not do: passwords and pre-shared keys. TCP is refused beyond this machine unless TLS is required,
+//! or the network is declared trusted.
 //!
 //! From the protocol's public description.
 //= nbd doc/proto.md
 
 mod connection;
+mod desk;
+mod export_keys;
+mod export_table;
 mod front;
 mod image_lock;
 mod peer;
 mod server;
 mod session;
 mod stats;
+mod tls;
 mod wire;
 
+pub use desk::Exports;
+pub use export_keys::EXPORT_KEYS;
 pub(crate) use peer::{Allowed, Peer};
 pub use server::{Export, Listen, Options, Server};
 pub use session::{Access, Command, Errno, Facts, Head, INPUT_MAX, Request, Session, Step, TRANSFER_MAX};
+pub use stats::ExportStats;
 pub(crate) use stats::{Counted, Counters};
-pub use stats::{ExportStats, Exports};
+pub use tls::{TlsMode, TlsOptions};

@@ -2,19 +2,34 @@
 //! are taken.
 //!
 //! The kernel says who made a unix socket: its user, groups and process. A client over TCP is known by its
-//! address alone, so it opens no export that is for some users.
+//! address alone, so it opens no export that is for some users. A client with TLS whose certificate was
+//! verified is known by the names in that.
 
+use super::tls::Certificate;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 /// On whose account connections are counted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Owner {
     User(u32),
     Address(IpAddr),
+    Certificate(Certificate),
     Unknown,
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(user) => write!(f, "uid {user}"),
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Certificate(certificate) => write!(f, "certificate {certificate}"),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
 }
 
 /// See the [module](self).
@@ -23,7 +38,9 @@ pub(crate) struct Peer {
     pub(super) owner: Owner,
     /// The process; 0 if it is not known, as over TCP.
     pub(super) process: i32,
+    user: Option<u32>,
     groups: Vec<u32>,
+    certificate: Option<Certificate>,
 }
 
 impl Peer {
@@ -34,7 +51,13 @@ impl Peer {
         let mut groups = option(socket, libc::SO_PEERGROUPS, 256);
         groups.push(group);
         // A process of another namespace has the number 0.
-        Self { owner: Owner::User(user), process: process as i32, groups }
+        Self {
+            owner: Owner::User(user),
+            process: process as i32,
+            user: Some(user),
+            groups,
+            certificate: None,
+        }
     }
 
     pub(super) fn of_tcp(socket: &TcpStream) -> Self {
@@ -42,7 +65,14 @@ impl Peer {
         Self { owner, ..Self::UNKNOWN }
     }
 
-    const UNKNOWN: Self = Self { owner: Owner::Unknown, process: 0, groups: Vec::new() };
+    /// The client has proved who it is.
+    pub(super) fn proves(&mut self, certificate: Certificate) {
+        self.owner = Owner::Certificate(certificate.clone());
+        self.certificate = Some(certificate);
+    }
+
+    const UNKNOWN: Self =
+        Self { owner: Owner::Unknown, process: 0, user: None, groups: Vec::new(), certificate: None };
 }
 
 /// The numbers that an option of a socket consists of, if they are at most `most`; else none.
@@ -63,18 +93,20 @@ fn option(socket: &UnixStream, name: libc::c_int, most: usize) -> Vec<u32> {
 pub(crate) enum Allowed {
     /// Every client of the socket.
     All,
-    /// Clients over a unix socket of one of these users, or in one of these groups.
-    Some { users: Vec<u32>, groups: Vec<u32> },
+    /// Clients over a unix socket of one of these users, or in one of these groups; and those with TLS whose
+    /// certificate has one of these names.
+    Some { users: Vec<u32>, groups: Vec<u32>, names: Vec<String> },
 }
 
 impl Allowed {
     pub(crate) fn allows(&self, peer: &Peer) -> bool {
-        match (self, peer.owner) {
-            (Self::All, _) => true,
-            (Self::Some { users, groups }, Owner::User(user)) => {
-                users.contains(&user) || peer.groups.iter().any(|g| groups.contains(g))
+        match self {
+            Self::All => true,
+            Self::Some { users, groups, names } => {
+                peer.user.is_some_and(|user| users.contains(&user))
+                    || peer.groups.iter().any(|g| groups.contains(g))
+                    || peer.certificate.as_ref().is_some_and(|c| names.iter().any(|name| c.is(name)))
             }
-            (Self::Some { .. }, _) => false,
         }
     }
 }
@@ -97,12 +129,12 @@ pub(super) struct Holder<'a> {
 pub(super) fn gives_way(holders: &[Holder<'_>], newcomer: &Peer) -> Option<usize> {
     let (mut owners, mut processes) = (BTreeMap::new(), BTreeMap::new());
     for h in holders {
-        *owners.entry(h.peer.owner).or_insert(0) += 1;
-        *processes.entry((h.peer.owner, h.peer.process)).or_insert(0) += 1;
+        *owners.entry(&h.peer.owner).or_insert(0) += 1;
+        *processes.entry((&h.peer.owner, h.peer.process)).or_insert(0) += 1;
     }
     let count = |peer: &Peer| {
         let of_owner = owners.get(&peer.owner).copied().unwrap_or(0);
-        (of_owner, processes.get(&(peer.owner, peer.process)).copied().unwrap_or(0))
+        (of_owner, processes.get(&(&peer.owner, peer.process)).copied().unwrap_or(0))
     };
     let (owner, process): (usize, usize) = count(newcomer);
     let has_more = |h: &&Holder<'_>| {
@@ -115,10 +147,11 @@ pub(super) fn gives_way(holders: &[Holder<'_>], newcomer: &Peer) -> Option<usize
 
 #[cfg(test)]
 mod tests {
+    use super::super::tls::names::tests::certificate;
     use super::*;
 
     fn peer(user: u32, process: i32) -> Peer {
-        Peer { owner: Owner::User(user), process, groups: vec![user] }
+        Peer { owner: Owner::User(user), process, user: Some(user), groups: vec![user], ..Peer::UNKNOWN }
     }
 
     fn holders(peers: &[Peer]) -> Vec<Holder<'_>> {
@@ -153,9 +186,14 @@ mod tests {
 
     #[test]
     fn an_export_for_some_is_for_no_other() {
-        let only = Allowed::Some { users: vec![7], groups: vec![3, 4] };
+        let only = Allowed::Some { users: vec![7], groups: vec![3, 4], names: vec!["alice".to_owned()] };
         assert!(only.allows(&peer(7, 1)) && only.allows(&peer(4, 1)) && !only.allows(&peer(8, 1)));
         let remote = Peer { owner: Owner::Address(IpAddr::from([127, 0, 0, 1])), ..Peer::UNKNOWN };
+        let mut alice = remote.clone();
+        alice.proves(Certificate::parse(&certificate("alice", &[])));
+        let mut bob = remote.clone();
+        bob.proves(Certificate::parse(&certificate("bob", &[])));
+        assert!(only.allows(&alice) && !only.allows(&bob));
         assert!(!only.allows(&remote) && Allowed::All.allows(&remote) && !only.allows(&Peer::UNKNOWN));
     }
 

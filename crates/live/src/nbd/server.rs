@@ -1,31 +1,32 @@
 //! A disk with an NBD front: opening files and sockets, and putting away the latter.
 
-use super::front::{Listener, NbdFront, Served};
-use super::image_lock::{self, Conflict};
+use super::desk::{self, Desk, Exports};
+use super::export_table::ExportTable;
+use super::front::{Listener, NbdFront};
 use super::peer::Allowed;
-use super::session::Facts;
-use super::stats::{Counters, ExportStats, Exports};
+use super::stats::{Books, Counters, ExportStats};
+use super::tls::relay::Threads;
+use super::tls::{Tls, TlsMode, TlsOptions};
 use crate::bio::FileId;
 use crate::disk::{Disk, DiskOptions};
 use crate::error::{Error, ErrorKind};
 use crate::fronts::Both;
-use crate::mapped::Map;
 use crate::socket::{ForWhom, SocketFile, inherited, open_unix};
-use crate::store::is_in_memory;
+use crate::store::{FileTable, Identity, identity};
 use crate::vhost::{self, Device};
 use fairhead_core::units::IoPrio;
 use rustix::net::{AddressFamily, getsockname};
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 /// A file that clients may use.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Export {
     /// The export's name for clients.
     pub name: String,
@@ -44,6 +45,8 @@ pub struct Export {
     pub allow_uids: Vec<u32>,
     /// The groups whose users may open it, too.
     pub allow_gids: Vec<u32>,
+    /// The clients with TLS that may open it: names in their certificates, which have to be verified.
+    pub allow_names: Vec<String>,
     /// How many connections it may have. Default: as many as the server.
     pub connections_max: Option<usize>,
 }
@@ -62,24 +65,32 @@ impl Export {
             description: String::new(),
             allow_uids: Vec::new(),
             allow_gids: Vec::new(),
+            allow_names: Vec::new(),
             connections_max: None,
         }
     }
 }
 
 impl Export {
-    fn names_peers(&self) -> bool {
+    pub(super) const fn names_users(&self) -> bool {
         !(self.allow_uids.is_empty() && self.allow_gids.is_empty())
+    }
+
+    const fn names_peers(&self) -> bool {
+        self.names_users() || !self.allow_names.is_empty()
     }
 }
 
 /// The clients that may open each export. A socket that only its owner can open needs no list.
-fn allowed(exports: &[Export]) -> Vec<Allowed> {
-    let is_shared = exports.iter().any(Export::names_peers);
+pub(super) fn allowed(exports: &[Export], is_selective: bool) -> Vec<Allowed> {
     let own = vec![0, rustix::process::geteuid().as_raw()];
     let of = |e: &Export| match e.names_peers() {
-        true => Allowed::Some { users: e.allow_uids.clone(), groups: e.allow_gids.clone() },
-        false if is_shared => Allowed::Some { users: own.clone(), groups: Vec::new() },
+        true => Allowed::Some {
+            users: e.allow_uids.clone(),
+            groups: e.allow_gids.clone(),
+            names: e.allow_names.clone(),
+        },
+        false if is_selective => Allowed::Some { users: own.clone(), groups: Vec::new(), names: Vec::new() },
         false => Allowed::All,
     };
     exports.iter().map(of).collect()
@@ -112,25 +123,36 @@ impl Listen {
 }
 
 /// Options of a server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// How many connections there may be. Default 256.
     pub connections_max: usize,
     /// How many connections one user of a unix socket, or one address of TCP, may have. Default: as many as
     /// there may be.
     pub connections_per_peer: Option<usize>,
-    /// Whether TCP may be opened to other machines. Nothing is encrypted, and clients are not authenticated.
-    /// Default false.
+    /// Whether TCP may be opened to other machines although TLS is not required: clients that do not use it are
+    /// neither encrypted nor authenticated. Default false.
     pub trust_network: bool,
     /// Whether files are served that other programs have locked. Default false.
     pub force_share: bool,
+    /// Encryption. Default: none.
+    pub tls: TlsOptions,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connections_max: 256, connections_per_peer: None, trust_network: false, force_share: false }
+        Self {
+            connections_max: 256,
+            connections_per_peer: None,
+            trust_network: false,
+            force_share: false,
+            tls: TlsOptions::default(),
+        }
     }
 }
+
+/// How long threads may take to encrypt and send what there is, at the end.
+const ENCRYPT_MAX: Duration = Duration::from_millis(500);
 
 /// A name of the protocol's has 4096 bytes at most.
 const NAME_MAX: usize = 4096;
@@ -143,6 +165,8 @@ pub struct Server {
     sockets: Vec<SocketFile>,
     disk: Disk,
     devices: vhost::Opened,
+    /// Those that encrypt for clients.
+    threads: Option<Arc<Threads>>,
     exports: Exports,
     addresses: Vec<Listen>,
 }
@@ -175,72 +199,76 @@ impl Server {
     ) -> Result<Self, Error> {
         let images = images(exports, devices);
         check_names(exports, &images)?;
+        exports.iter().try_for_each(|export| check_certificates(export, &options.tls))?;
+        let tls = Tls::new(&options.tls)?;
         let all_read_only = images.iter().all(|image| image.read_only);
         let disk = disk.files(images.iter().map(|image| image.file.to_owned())).read_only(all_read_only);
         let rotational = disk.facts().is_rotational;
-        let mut looked = images.iter().map(look).collect::<Result<Vec<_>, _>>()?;
+        let mut looked = images.iter().map(|i| look(i.file, i.read_only)).collect::<Result<Vec<_>, _>>()?;
+        share_locks(&mut looked, &images);
         if !options.force_share {
             lock_images(&images, &looked)?;
         }
-        let for_whom = if exports.iter().any(Export::names_peers) { ForWhom::All } else { ForWhom::Owner };
+        let for_whom = if exports.iter().any(Export::names_users) { ForWhom::All } else { ForWhom::Owner };
+        let is_trusted = options.trust_network || options.tls.mode == TlsMode::Require;
         let (mut listeners, mut sockets, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
         for place in listen {
-            let (listener, socket, address) = open_socket(place, options.trust_network, for_whom)?;
+            let (listener, socket, address) = open_socket(place, is_trusted, for_whom)?;
             listeners.push(listener);
             sockets.extend(socket);
             addresses.push(address);
         }
-        let counters: Vec<Arc<Counters>> = images.iter().map(|_| Arc::default()).collect();
-        let of_devices = looked.drain(exports.len()..).map(|looked| looked.file);
-        let of_devices = of_devices.zip(counters[exports.len()..].iter().cloned()).collect();
+        let (books, files) = (Books::default(), Arc::new(FileTable::default()));
+        let of_devices = looked.split_off(exports.len()).into_iter().map(|looked| looked.lock);
+        let counters: Vec<Arc<Counters>> = devices.iter().map(|_| Arc::default()).collect();
+        let of_devices = of_devices.zip(counters.iter().cloned()).collect();
         let mut devices_ready = vhost::Prepared::open(devices, of_devices)?;
         let in_place = !disk.has_timeout();
-        let disk = Disk::open_with(disk, |extents, pool| {
-            let (extents, of_devices) = extents.split_at(exports.len());
+        let (to_front, orders) = mpsc::channel();
+        let is_shared = for_whom == ForWhom::All;
+        let is_selective = exports.iter().any(Export::names_peers);
+        let threads = tls.as_ref().map(|tls| Arc::clone(&tls.threads));
+        let disk_options = disk.clone().with_table(&files);
+        let disk = Disk::open_with(disk_options.clone(), |extents, pool| {
+            let (of_exports, of_devices) = extents.split_at(exports.len());
             let groups: Vec<&str> = exports.iter().map(|e| e.group.as_str()).collect();
             let guests = devices_ready.front(of_devices, exports.len(), &groups, pool, in_place);
-            let facts = exports.iter().zip(&looked).zip(extents).map(|((export, looked), extent)| Facts {
-                name: export.name.clone(),
-                description: export.description.clone(),
-                size: extent.size,
-                // What direct I/O does not take goes through the page cache.
-                block_size_min: 1,
-                read_only: export.read_only,
-                rotational,
-                fast_zero: looked.punches,
-            });
-            let facts = facts.collect();
-            let served = exports
-                .iter()
-                .zip(looked.drain(..))
-                .zip(extents)
-                .zip(&counters)
-                .zip(allowed(exports))
-                .enumerate()
-                .map(|(i, ((((export, looked), extent), counters), allowed))| Served {
-                    file: FileId(i as u32),
-                    start: extent.start,
-                    group: export.group.clone(),
-                    prio: export.prio,
-                    has_pages: is_in_memory(&looked.file),
-                    map: is_in_memory(&looked.file).then(|| Map::new(&looked.file)).flatten(),
-                    _lock: looked.file,
-                    allowed,
-                    connections_max: export.connections_max.unwrap_or(usize::MAX),
-                    counters: Arc::clone(counters),
-                });
+            let one = |(i, ((export, looked), allowed)): (usize, ((&Export, Looked), Allowed))| {
+                let (extent, counters) = (&of_exports[i], Arc::default());
+                books.add(&export.name, &counters);
+                let facts = desk::facts(export, &looked, extent.size, rotational);
+                let place = (FileId(i as u32), extent.start);
+                (facts, desk::served(export, looked, place, allowed, counters))
+            };
+            let looked = exports.iter().zip(looked).zip(allowed(exports, is_selective));
+            let table = looked.enumerate().map(one).collect();
+            devices.iter().zip(&counters).for_each(|(device, counters)| books.add(&device.name, counters));
+            let taken = of_devices.iter().map(|extent| (extent.start, extent.size));
             let sockets = NbdFront::new(
-                facts,
-                served.collect(),
+                ExportTable::new(table, taken, Arc::clone(&files), books.clone()),
+                orders,
                 listeners,
+                tls,
                 (options.connections_max.max(1), options.connections_per_peer.unwrap_or(usize::MAX)),
                 Arc::clone(pool),
             );
             Both { sockets, guests }
         })?;
-        let exports = Exports(images.iter().map(|image| image.name.to_owned()).zip(counters).collect());
+        let exports = Exports(Arc::new(Desk {
+            engine: disk.shared(),
+            orders: Mutex::new(to_front),
+            disk: disk_options,
+            files,
+            books,
+            devices: devices.iter().map(|d| (d.name.clone(), d.group.clone())).collect(),
+            force_share: options.force_share,
+            is_shared,
+            is_selective,
+            tls: options.tls.clone(),
+            is_rotational: rotational,
+        }));
         let devices = devices_ready.start(&disk.shared())?;
-        Ok(Self { sockets, disk, devices, exports, addresses })
+        Ok(Self { sockets, disk, devices, threads, exports, addresses })
     }
 
     /// The disk: to change groups and the scheduler, under load.
@@ -270,10 +298,13 @@ impl Server {
     /// Completes what is in flight and stops. Returns the name and the statistics of each export.
     #[must_use]
     pub fn stop(self) -> Vec<(String, ExportStats)> {
-        let Self { sockets, disk, devices, exports, .. } = self;
+        let Self { sockets, disk, devices, threads, exports, .. } = self;
         drop(sockets);
         drop(disk);
         drop(devices);
+        if let Some(threads) = threads {
+            threads.wait(ENCRYPT_MAX);
+        }
         exports.look()
     }
 }
@@ -298,14 +329,7 @@ fn check_names(exports: &[Export], images: &[Image<'_>]) -> Result<(), Error> {
     if images.is_empty() {
         return wrong("there is nothing to export".to_owned());
     }
-    for e in exports {
-        if e.name.len() > NAME_MAX || e.description.len() > NAME_MAX {
-            return wrong(format!(
-                "export {:.20}…: names and descriptions have {NAME_MAX} bytes at most",
-                e.name
-            ));
-        }
-    }
+    exports.iter().try_for_each(check_name)?;
     for (i, image) in images.iter().enumerate() {
         if images[..i].iter().any(|o| o.name == image.name) {
             return wrong(format!("export {}: there are two of that name", image.name));
@@ -314,37 +338,61 @@ fn check_names(exports: &[Export], images: &[Image<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is found out about a file before it is served.
-#[derive(Debug)]
-struct Looked {
-    file: File,
-    punches: bool,
+/// Names in certificates mean nothing if these are not verified.
+pub(super) fn check_certificates(export: &Export, tls: &TlsOptions) -> Result<(), Error> {
+    if export.allow_names.is_empty() || tls.mode != TlsMode::Off && tls.verify_peer {
+        return Ok(());
+    }
+    let why =
+        format!("export {}: it names clients by their certificates, which are not verified", export.name);
+    Err(Error::new(ErrorKind::Setting, why))
 }
 
-fn look(image: &Image<'_>) -> Result<Looked, Error> {
-    let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", image.file.display()));
-    let file = OpenOptions::new().read(true).write(!image.read_only).open(image.file).map_err(failed)?;
-    Ok(Looked { punches: !image.read_only && punches(&file), file })
+pub(super) fn check_name(export: &Export) -> Result<(), Error> {
+    if export.name.len() <= NAME_MAX && export.description.len() <= NAME_MAX {
+        return Ok(());
+    }
+    let why = format!("export {:.20}…: names and descriptions have {NAME_MAX} bytes at most", export.name);
+    Err(Error::new(ErrorKind::Setting, why))
+}
+
+/// What is found out about a file before it is served.
+#[derive(Debug)]
+pub(super) struct Looked {
+    /// The image, to be locked; the lock holds as long as this is open.
+    pub(super) lock: Arc<File>,
+    pub(super) identity: Option<Identity>,
+    pub(super) punches: bool,
+}
+
+pub(super) fn look(path: &Path, read_only: bool) -> Result<Looked, Error> {
+    let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
+    let file = OpenOptions::new().read(true).write(!read_only).open(path).map_err(failed)?;
+    Ok(Looked { punches: !read_only && punches(&file), identity: identity(&file), lock: Arc::new(file) })
+}
+
+/// Exports and devices of one image have one lock: that of the one that writes, if there is one.
+fn share_locks(looked: &mut [Looked], images: &[Image<'_>]) {
+    for i in 0..looked.len() {
+        let Some(identity) = looked[i].identity else { continue };
+        let same = |&j: &usize| looked[j].identity == Some(identity);
+        let all: Vec<usize> = (0..looked.len()).filter(same).collect();
+        let best = all.iter().find(|&&j| !images[j].read_only).or(all.first());
+        if let Some(&best) = best {
+            looked[i].lock = Arc::clone(&looked[best].lock);
+        }
+    }
 }
 
 /// Locks each file once, however many exports and devices it has, for as long as it is open.
 fn lock_images(images: &[Image<'_>], looked: &[Looked]) -> Result<(), Error> {
-    let failed = |path: &Path, e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
-    let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
-    let files = images.iter().zip(looked).map(|(i, l)| l.file.metadata().map_err(|why| failed(i.file, why)));
-    let files = files.collect::<Result<Vec<_>, _>>()?;
-    for (i, (image, looked)) in images.iter().zip(looked).enumerate() {
-        if files[..i].iter().any(|earlier| same(earlier, &files[i])) {
+    for (i, (image, one)) in images.iter().zip(looked).enumerate() {
+        let same = |other: &Looked| Arc::ptr_eq(&other.lock, &one.lock);
+        if looked[..i].iter().any(same) {
             continue;
         }
-        let writes = images.iter().zip(&files).any(|(o, file)| same(file, &files[i]) && !o.read_only);
-        let locked = image_lock::lock(&looked.file, writes).map_err(|e| failed(image.file, e))?;
-        let why = match locked {
-            Ok(()) => continue,
-            Err(Conflict::IsWritten) => "another program writes it",
-            Err(Conflict::IsProtected) => "another program uses it and forbids others to write",
-        };
-        return Err(Error::new(ErrorKind::Locked, format!("{}: {why}", image.file.display())));
+        let writes = images.iter().zip(looked).any(|(other, file)| same(file) && !other.read_only);
+        desk::lock(&one.lock, image.file, writes)?;
     }
     Ok(())
 }
@@ -360,9 +408,9 @@ fn punches(file: &File) -> bool {
         && unsafe { libc::fallocate(file.as_raw_fd(), mode, at, 4096) } == 0
 }
 
-/// Refuses an address that other machines can reach, unless the network is trusted.
-fn check_reach(address: SocketAddr, trust_network: bool) -> Result<(), Error> {
-    if address.ip().is_loopback() || trust_network {
+/// Refuses an address that other machines can reach, unless TLS is required or the network is trusted.
+fn check_reach(address: SocketAddr, is_trusted: bool) -> Result<(), Error> {
+    if address.ip().is_loopback() || is_trusted {
         return Ok(());
     }
     let why = "can be reached from other machines, and nothing is encrypted or asks for a password";
@@ -371,7 +419,7 @@ fn check_reach(address: SocketAddr, trust_network: bool) -> Result<(), Error> {
 
 fn open_socket(
     place: &Listen,
-    trust_network: bool,
+    is_trusted: bool,
     for_whom: ForWhom,
 ) -> Result<(Listener, Option<SocketFile>, Listen), Error> {
     match place {
@@ -392,11 +440,11 @@ fn open_socket(
             let listener = TcpListener::from(socket);
             let failed = |e| Error::new(ErrorKind::Socket, format!("descriptor {number}: {e}"));
             let address = listener.local_addr().map_err(failed)?;
-            check_reach(address, trust_network)?;
+            check_reach(address, is_trusted)?;
             Ok((Listener::Tcp(listener), None, Listen::Tcp(address)))
         }
         Listen::Tcp(address) => {
-            check_reach(*address, trust_network)?;
+            check_reach(*address, is_trusted)?;
             let failed = |e| Error::new(ErrorKind::Socket, format!("cannot listen on {address}: {e}"));
             let listener = TcpListener::bind(address).map_err(failed)?;
             let address = listener.local_addr().map_err(failed)?;

@@ -17,9 +17,13 @@
 //! understood. A refused request is answered here, after its data have been skipped. A client that breaks the
 //! protocol itself, so that the start of its next request cannot be found, is dropped.
 //!
-//! What it does not do: TLS, old-style handshake, extended headers, `RESIZE`. Options that it does not know
+//! TLS is the driver's: this says when it begins ([`Step::StartTls`]), and forgets what was negotiated
+//! before.
+//!
+//! What it does not do: old-style handshake, extended headers, `RESIZE`. Options that it does not know
 //! are refused politely.
 
+use super::tls::TlsMode;
 use super::wire::{self, Put, Take, can, chunk, command, flag, info, option, reply};
 
 /// The most bytes that one step needs.
@@ -48,6 +52,9 @@ pub struct Facts {
     pub description: String,
     /// Its size in bytes.
     pub size: u64,
+    /// Writes that end behind this byte are refused: the size, or less if the image was made shorter after the
+    /// client had learned the size.
+    pub write_end: u64,
     /// Offsets and lengths are multiples of this power of two.
     pub block_size_min: u32,
     /// Whether writes are refused.
@@ -144,6 +151,9 @@ pub enum Step {
     Next,
     /// The client has chosen this export; requests follow.
     Begin(usize),
+    /// The client begins TLS, as soon as what there is to send has been sent. What follows is encrypted; if
+    /// anything that is not has come behind these bytes, the connection is to be dropped.
+    StartTls,
     /// A request. If it is a write, data follow.
     Request(Request),
     /// The bytes that were taken are data of the last write.
@@ -184,6 +194,9 @@ pub struct Session {
     is_fixed: bool,
     no_zeroes: bool,
     structured: bool,
+    /// Whether the client can, or has to, begin TLS before it does anything else.
+    tls: TlsMode,
+    is_secure: bool,
     /// By export; an export without an entry is open.
     access: Vec<Access>,
     /// The export for which `base:allocation` was chosen.
@@ -242,10 +255,19 @@ impl Session {
             is_fixed: false,
             no_zeroes: false,
             structured: false,
+            tls: TlsMode::Off,
+            is_secure: false,
             access: Vec::new(),
             context: None,
             export: None,
         }
+    }
+
+    /// The client can, or has to, use TLS.
+    #[must_use]
+    pub const fn with_tls(mut self, mode: TlsMode) -> Self {
+        self.tls = mode;
+        self
     }
 
     /// Sets which exports the client may choose, in their order. At first all.
@@ -393,7 +415,13 @@ impl Session {
     }
 
     fn negotiate(&mut self, exports: &[Facts], option: u32, data: &[u8], out: &mut Vec<u8>) -> Step {
+        let is_needed = self.tls == TlsMode::Require && !self.is_secure;
         match option {
+            option::STARTTLS => return self.start_tls(data, out),
+            option::EXPORT_NAME if is_needed => return self.drop("an export without TLS").1,
+            option if is_needed && option != option::ABORT => {
+                refuse(out, option, reply::TLS_NEEDED, "TLS is required");
+            }
             option::EXPORT_NAME => return self.export_name(exports, data, out),
             option::ABORT => {
                 answer(out, option, reply::ACK, &[]);
@@ -418,6 +446,22 @@ impl Session {
             option::INFO | option::GO => return self.info(exports, option, data, out),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(exports, option, data, out),
             _ => refuse(out, option, reply::UNSUPPORTED, "not known here"),
+        }
+        Step::Next
+    }
+
+    fn start_tls(&mut self, data: &[u8], out: &mut Vec<u8>) -> Step {
+        let option = option::STARTTLS;
+        match self.tls {
+            TlsMode::Off => refuse(out, option, reply::UNSUPPORTED, "there is no TLS here"),
+            _ if self.is_secure => refuse(out, option, reply::INVALID, "TLS has begun already"),
+            _ if !data.is_empty() => refuse(out, option, reply::INVALID, "it has no data"),
+            _ => {
+                answer(out, option, reply::ACK, &[]);
+                // Whoever can read the wire may have said what came before.
+                (self.is_secure, self.structured, self.context) = (true, false, None);
+                return Step::StartTls;
+            }
         }
         Step::Next
     }
@@ -620,6 +664,11 @@ impl Session {
         if offset.checked_add(u64::from(len)).is_none_or(|end| end > facts.size) {
             let is_full = matches!(command, Command::Write | Command::Zero { .. });
             return Err(if is_full { Errno::NoSpc } else { Errno::Inval });
+        }
+        if matches!(command, Command::Write | Command::Zero { .. })
+            && offset + u64::from(len) > facts.write_end
+        {
+            return Err(Errno::NoSpc);
         }
         let mask = u64::from(facts.block_size_min.max(1)) - 1;
         if (offset | u64::from(len)) & mask != 0 || (len == 0 && matches!(command, Command::Status { .. })) {

@@ -2,8 +2,8 @@
 
 use super::session::{Command, Errno, Request};
 use fairhead_core::units::Duration;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The statistics of an export since the server began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,15 +30,25 @@ pub struct ExportStats {
     pub write_ns: u64,
 }
 
-/// To look at what a server's exports have done, from any thread, also when the server is gone.
-#[derive(Clone, Debug)]
-pub struct Exports(pub(super) Vec<(String, Arc<Counters>)>);
+/// The counters of a server's exports by name, for any thread, also when the server is gone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Books(Arc<Mutex<Vec<(String, Arc<Counters>)>>>);
 
-impl Exports {
-    /// Returns the name and the statistics of each export, in order.
-    #[must_use]
-    pub fn look(&self) -> Vec<(String, ExportStats)> {
-        self.0.iter().map(|(name, counters)| (name.clone(), counters.look())).collect()
+impl Books {
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, Arc<Counters>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, name: &str, counters: &Arc<Counters>) {
+        self.lock().push((name.to_owned(), Arc::clone(counters)));
+    }
+
+    pub(super) fn remove(&self, name: &str) {
+        self.lock().retain(|(other, _)| other != name);
+    }
+
+    pub(super) fn look(&self) -> Vec<(String, ExportStats)> {
+        self.lock().iter().map(|(name, counters)| (name.clone(), counters.look())).collect()
     }
 }
 

@@ -18,6 +18,7 @@ pub(super) mod option {
     pub(crate) const EXPORT_NAME: u32 = 1;
     pub(crate) const ABORT: u32 = 2;
     pub(crate) const LIST: u32 = 3;
+    pub(crate) const STARTTLS: u32 = 5;
     pub(crate) const INFO: u32 = 6;
     pub(crate) const GO: u32 = 7;
     pub(crate) const STRUCTURED_REPLY: u32 = 8;
@@ -34,6 +35,7 @@ pub(super) mod reply {
     pub(crate) const UNSUPPORTED: u32 = 1 << 31 | 1;
     pub(crate) const POLICY: u32 = 1 << 31 | 2;
     pub(crate) const INVALID: u32 = 1 << 31 | 3;
+    pub(crate) const TLS_NEEDED: u32 = 1 << 31 | 5;
     pub(crate) const UNKNOWN: u32 = 1 << 31 | 6;
     pub(crate) const TOO_BIG: u32 = 1 << 31 | 9;
 }

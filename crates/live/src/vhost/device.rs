@@ -84,7 +84,7 @@ impl Device {
         }
         let own = [0, rustix::process::geteuid().as_raw()];
         let users = self.allow_uids.iter().copied().chain(own).collect();
-        (ForWhom::All, Allowed::Some { users, groups: self.allow_gids.clone() })
+        (ForWhom::All, Allowed::Some { users, groups: self.allow_gids.clone(), names: Vec::new() })
     }
 }
 
@@ -183,7 +183,7 @@ impl Engine for ToEngine {
 pub(super) struct Door {
     pub(super) device: usize,
     pub(super) listener: UnixListener,
-    pub(super) image: File,
+    pub(super) image: Arc<File>,
     pub(super) shared: Arc<Shared>,
     pub(super) engine: ToEngine,
     pub(super) allowed: Allowed,
@@ -310,7 +310,7 @@ impl Door {
 
     /// Returns whether the image has another size than before.
     fn look_at_size(&self) -> bool {
-        let Ok(size) = (&self.image).seek(SeekFrom::End(0)) else { return false };
+        let Ok(size) = (&*self.image).seek(SeekFrom::End(0)) else { return false };
         self.shared.size.swap(size, Ordering::Relaxed) / 512 != size / 512
     }
 }

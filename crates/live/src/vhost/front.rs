@@ -117,7 +117,7 @@ pub(super) struct Served {
     /// What direct I/O takes is a multiple of this.
     pub(super) align: u32,
     pub(super) counters: Arc<Counters>,
-    pub(super) _lock: File,
+    pub(super) _lock: Arc<File>,
 }
 
 #[derive(Debug)]

@@ -40,4 +40,4 @@ mod start;
 
 pub use device::{Device, QUEUES_MAX};
 pub(crate) use front::{COOKIE, KIND, VhostFront};
-pub(crate) use start::{Opened, Prepared};
+pub(crate) use start::{Opened, Prepared, overlap};

@@ -19,8 +19,7 @@ use std::sync::{Arc, mpsc};
 struct Ready {
     device: Device,
     listener: UnixListener,
-    image: File,
-    lock: File,
+    image: Arc<File>,
     counters: Arc<Counters>,
 }
 
@@ -29,7 +28,7 @@ struct Ready {
 pub(crate) struct Prepared {
     ready: Vec<Ready>,
     sockets: Vec<SocketFile>,
-    doors: Vec<(UnixListener, File, Arc<Shared>, Allowed)>,
+    doors: Vec<(UnixListener, Arc<File>, Arc<Shared>, Allowed)>,
     commands: mpsc::Sender<Command>,
     to_front: Option<mpsc::Receiver<Command>>,
 }
@@ -47,7 +46,7 @@ impl Prepared {
     ///
     /// # Errors
     /// If a setting is out of range, or a socket cannot be had.
-    pub(crate) fn open(devices: &[Device], images: Vec<(File, Arc<Counters>)>) -> Result<Self, Error> {
+    pub(crate) fn open(devices: &[Device], images: Vec<(Arc<File>, Arc<Counters>)>) -> Result<Self, Error> {
         let (commands, to_front) = mpsc::channel();
         let (mut ready, mut sockets) = (Vec::new(), Vec::new());
         for (device, (image, counters)) in devices.iter().zip(images) {
@@ -57,9 +56,7 @@ impl Prepared {
             }
             let (listener, socket) = open_unix(&device.socket, device.allowed().0)?;
             sockets.push(socket);
-            let failed = |e| Error::new(ErrorKind::File, format!("{}: {e}", device.file.display()));
-            let lock = image.try_clone().map_err(failed)?;
-            ready.push(Ready { device: device.clone(), listener, image, lock, counters });
+            ready.push(Ready { device: device.clone(), listener, image, counters });
         }
         Ok(Self { ready, sockets, doors: Vec::new(), commands, to_front: Some(to_front) })
     }
@@ -83,9 +80,9 @@ impl Prepared {
         };
         let mut served = Vec::new();
         for (i, (ready, extent)) in self.ready.drain(..).zip(extents).enumerate() {
-            let Ready { device, listener, image, lock, counters } = ready;
+            let Ready { device, listener, image, counters } = ready;
             let shared = Arc::new(Shared::new(&device, extent.size, extent.align));
-            self.doors.push((listener, image, Arc::clone(&shared), device.allowed().1));
+            self.doors.push((listener, Arc::clone(&image), Arc::clone(&shared), device.allowed().1));
             served.push(Served {
                 shared,
                 file: FileId((first + i) as u32),
@@ -95,7 +92,7 @@ impl Prepared {
                 prio: IoPrio::default(),
                 align: extent.align,
                 counters,
-                _lock: lock,
+                _lock: image,
             });
         }
         let commands = self.to_front.take().expect("made once");
@@ -122,7 +119,7 @@ impl Prepared {
 }
 
 /// Whether one group is the other, or inside of it.
-fn overlap(one: &str, other: &str) -> bool {
+pub(crate) fn overlap(one: &str, other: &str) -> bool {
     let inside = |a: &str, b: &str| {
         b.is_empty() || a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };

@@ -1,0 +1,370 @@
+//! Exports that come and go while the server runs: the part that may take long, in the caller's thread.
+//!
+//! ```text
+//!   control socket ─► Exports: opens, locks, truncates ─Order─► front, in the engine's thread: ExportTable
+//! ```
+//!
+//! One change is made at a time. Each is made completely or not at all.
+//!
+//! **Removal** hides the export from new clients at once. Clients that have it keep it, unless the removal is
+//! forced; the image stays open and locked until the last one has gone.
+//!
+//! **Another size** is for new connections: the protocol has no message that tells the others. Those keep the
+//! size that they know. If the image was made longer, they do not reach what is new. If it was made shorter,
+//! their reads behind its end return zeros, as reads of a file that was cut from outside do, and writes there
+//! fail with `ENOSPC`, since they would make the image longer again. Before the image is cut, writes that
+//! reach behind the new end are awaited, five seconds at most.
+//!
+//! What it does not do: serve other users than those that the socket was opened for. A block device keeps its
+//! size; it is exported anew when that has changed.
+
+use super::export_table::{Row, Served};
+use super::front::{NbdFront, Order};
+use super::image_lock::{self, Conflict};
+use super::peer::Allowed;
+use super::server::{Export, Looked, allowed, check_certificates, check_name, look};
+use super::session::Facts;
+use super::stats::{Books, Counters, ExportStats};
+use super::tls::TlsOptions;
+use crate::bio::FileId;
+use crate::control::Change;
+use crate::disk::{DiskOptions, Shared};
+use crate::engine::{Context, Message};
+use crate::error::{Error, ErrorKind};
+use crate::mapped::Map;
+use crate::store::{FileTable, is_in_memory};
+use crate::vhost::overlap;
+use fairhead_core::units::Sector;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long an image is not cut because of writes that reach behind its new end, and how often to look.
+const WRITES_MAX: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A server's exports: to look at them and to change them, from any thread.
+#[derive(Clone, Debug)]
+pub struct Exports(pub(super) Arc<Desk>);
+
+/// What is needed to open another export.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) engine: Arc<Shared>,
+    /// One change at a time.
+    pub(super) orders: Mutex<mpsc::Sender<Order>>,
+    pub(super) disk: DiskOptions,
+    pub(super) files: Arc<FileTable>,
+    pub(super) books: Books,
+    /// The names and groups of the devices of virtual machines.
+    pub(super) devices: Vec<(String, String)>,
+    pub(super) force_share: bool,
+    /// Whether other users than the server's can open its sockets.
+    pub(super) is_shared: bool,
+    /// Whether an export names its clients: others are then for the server's own user.
+    pub(super) is_selective: bool,
+    pub(super) tls: TlsOptions,
+    pub(super) is_rotational: bool,
+}
+
+impl Exports {
+    /// Returns the name and the statistics of each export, in the order in which they came.
+    #[must_use]
+    pub fn look(&self) -> Vec<(String, ExportStats)> {
+        self.0.books.look()
+    }
+
+    /// Serves another file. Its group is made with these settings if there is none of its name.
+    ///
+    /// # Errors
+    /// If the name is taken, the file cannot be had or is served already, another program has locked it, the
+    /// export names users although only the server's own can open its sockets, its group exists and there are
+    /// settings for it, or the engine has stopped.
+    pub fn add(&self, export: &Export, change: Change) -> Result<(), Error> {
+        let desk = self.begin();
+        check_name(export)?;
+        check_certificates(export, &self.0.tls)?;
+        if export.names_users() && !self.0.is_shared {
+            let why = "no other user can open the server's sockets, since no export named one at the start";
+            return Err(Error::new(ErrorKind::Setting, format!("export {}: {why}", export.name)));
+        }
+        self.0.devices.iter().try_for_each(|device| apart_from(export, device))?;
+        let rows = self.0.ask(&desk, |front, _| front.exports().rows())?;
+        if rows.iter().any(|row| !row.is_closing && row.name == export.name) {
+            return Err(Error::new(
+                ErrorKind::Setting,
+                format!("export {}: there is one of that name", export.name),
+            ));
+        }
+        let looked = look(&export.file, export.read_only)?;
+        if let Some(row) = rows.iter().find(|row| row.identity.is_some() && row.identity == looked.identity) {
+            return Err(Error::new(
+                ErrorKind::File,
+                format!("{}: {}", export.file.display(), served_as(row)),
+            ));
+        }
+        if !self.0.force_share {
+            lock(&looked.lock, &export.file, !export.read_only)?;
+        }
+        let (file, size, cached) = self.0.disk.clone().read_only(export.read_only).open_file(&export.file)?;
+        let id = self.0.files.add_with(file.into(), cached);
+        let allowed = allowed(std::slice::from_ref(export), self.0.is_selective).remove(0);
+        let facts = facts(export, &looked, size, self.0.is_rotational);
+        let served = served(export, looked, (id, Sector(0)), allowed, Arc::default());
+        let added = self.0.ask(&desk, move |front, context| add(front, context, facts, served, change));
+        let added = added.and_then(|added| added);
+        if added.is_err() {
+            self.0.files.remove(id);
+        }
+        added
+    }
+
+    /// Refuses new connections to an export; with `force`, ends those that there are. Returns how many there
+    /// were. The image is closed, and the group removed, when the last one has gone.
+    ///
+    /// # Errors
+    /// If there is no such export, or the engine has stopped.
+    pub fn remove(&self, name: &str, force: bool) -> Result<usize, Error> {
+        let desk = self.begin();
+        let wanted = name.to_owned();
+        self.0.ask(&desk, move |front, context| {
+            let number = find(front, &wanted)?;
+            let numbers = front.exports().remove(number);
+            let connections = front.exports().connections(&numbers);
+            if force {
+                numbers.into_iter().for_each(|number| front.end_all_of(context, number));
+            }
+            Ok(connections)
+        })?
+    }
+
+    /// Makes the image of an export as long as this, in bytes. New connections see the new size; see the
+    /// [module](self) for the others.
+    ///
+    /// # Errors
+    /// If there is no such export, it is read-only or a block device, the file system refuses, clients are
+    /// still writing behind the new end after five seconds, or the engine has stopped.
+    pub fn resize(&self, name: &str, size: u64) -> Result<(), Error> {
+        let desk = self.begin();
+        let wanted = name.to_owned();
+        let found = self.0.ask(&desk, move |front, _| {
+            let number = find(front, &wanted)?;
+            let facts = &front.exports().facts()[number];
+            let (before, read_only) = (facts.size, facts.read_only);
+            let served = &front.exports()[number];
+            let image = (Arc::clone(&served.lock), served.path.clone());
+            let all = served.identity.map(|identity| front.exports().of_image(identity));
+            Ok((image, before, read_only, all.unwrap_or_else(|| vec![number])))
+        })?;
+        let ((image, path), before, read_only, all) = found?;
+        let refused = |why: &str| Err(Error::new(ErrorKind::File, format!("{}: {why}", path.display())));
+        if read_only {
+            return refused("the export is read-only");
+        }
+        if !image.metadata().is_ok_and(|facts| facts.is_file()) {
+            return refused("only files can be resized");
+        }
+        if i64::try_from(size).is_err() {
+            return refused("no file is that long");
+        }
+        if size < before {
+            self.bound(&desk, &all, size, before)?;
+        }
+        let cut = image.set_len(size).and_then(|()| image.sync_all());
+        if let Err(why) = cut {
+            let end = image.metadata().map_or(before, |facts| facts.len());
+            self.0.ask(&desk, move |front, _| front.exports().bound(&all, end))?;
+            return refused(&why.to_string());
+        }
+        self.0.ask(&desk, move |front, _| front.exports().resize(&all, size))
+    }
+
+    /// Refuses writes behind `end`, and waits for those that have begun.
+    fn bound(&self, desk: &Guard<'_>, all: &[usize], end: u64, before: u64) -> Result<(), Error> {
+        let began = Instant::now();
+        loop {
+            let numbers = all.to_vec();
+            let changes = self.0.ask(desk, move |front, context| {
+                front.exports().bound(&numbers, end);
+                front.changes_behind(context, &numbers, end)
+            })?;
+            if !changes {
+                return Ok(());
+            }
+            if began.elapsed() > WRITES_MAX {
+                let numbers = all.to_vec();
+                self.0.ask(desk, move |front, _| front.exports().bound(&numbers, before))?;
+                let why = "clients are still writing behind the new end";
+                return Err(Error::new(ErrorKind::File, why));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Returns a list of the exports, also of those that were removed and have connections, as JSON.
+    ///
+    /// # Errors
+    /// If the engine has stopped.
+    pub(crate) fn list(&self) -> Result<Value, Error> {
+        let desk = self.begin();
+        let rows = self.0.ask(&desk, |front, _| {
+            let mut rows = front.exports().rows();
+            rows.iter_mut()
+                .for_each(|row| row.peers = row.number.map(|n| front.peers_of(n)).unwrap_or_default());
+            rows
+        })?;
+        Ok(rows.iter().filter(|row| !(row.is_closing && row.connections == 0)).map(shown).collect())
+    }
+
+    fn begin(&self) -> Guard<'_> {
+        self.0.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Guard<'a> = MutexGuard<'a, mpsc::Sender<Order>>;
+
+impl Desk {
+    /// Has the front do something in the engine's thread, and waits for what comes of it.
+    fn ask<R: Send + 'static>(
+        &self,
+        orders: &Guard<'_>,
+        f: impl FnOnce(&mut NbdFront, &mut Context) -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        let stopped = || Error::new(ErrorKind::Stopped, "the engine has stopped");
+        let (answer, answered) = mpsc::channel();
+        let order: Order = Box::new(move |front, context| {
+            let _ = answer.send(f(front, context));
+        });
+        orders.send(order).map_err(|_| stopped())?;
+        // It wakes the engine, whose front looks at its orders in each turn.
+        self.engine.tell(Message::Call(Box::new(|_| ()))).map_err(|_| stopped())?;
+        answered.recv().map_err(|_| stopped())
+    }
+}
+
+fn find(front: &mut NbdFront, name: &str) -> Result<usize, Error> {
+    if let Some(number) = front.exports().find(name) {
+        return Ok(number);
+    }
+    let rows = front.exports().rows();
+    let names: Vec<&str> = rows.iter().filter(|r| !r.is_closing).map(|r| r.name.as_str()).collect();
+    let hint = match fairhead_device::nearest_word(name, names.iter().copied()) {
+        Some(near) => format!("; did you mean '{near}'?"),
+        None if names.is_empty() => "; there is none".to_owned(),
+        None => format!("; there are {}", names[..names.len().min(16)].join(", ")),
+    };
+    Err(Error::new(ErrorKind::Setting, format!("unknown export '{}'{hint}", name.escape_debug())))
+}
+
+fn add(
+    front: &mut NbdFront,
+    context: &mut Context,
+    facts: Facts,
+    served: Served,
+    change: Change,
+) -> Result<(), Error> {
+    let group = served.group.clone();
+    if change != Change::default() && context.groups.find(&group).is_some() {
+        let why = "there is one; change it with set";
+        return Err(Error::new(ErrorKind::Group, format!("group {group}: {why}")));
+    }
+    let (name, tells) = (facts.name.clone(), change != Change::default());
+    front.exports().add(context, facts, served)?;
+    let told = if tells { context.tell_group(&group, &change) } else { Ok(()) };
+    if told.is_err()
+        && let Some(number) = front.exports().find(&name)
+    {
+        front.exports().remove(number);
+        front.exports().let_go(context);
+    }
+    told
+}
+
+/// Refuses an export that has the name of a device, or is in its group: a guest may be real-time in there, as
+/// long as nobody else is.
+fn apart_from(export: &Export, (name, group): &(String, String)) -> Result<(), Error> {
+    let wrong = |why: &str| Err(Error::new(ErrorKind::Setting, format!("export {}: {why}", export.name)));
+    if export.name == *name {
+        return wrong("there is a vhost-user device of that name");
+    }
+    if overlap(&export.group, group) {
+        return wrong(&format!("its group {} is that of the vhost-user device {name}", export.group));
+    }
+    Ok(())
+}
+
+fn served_as(row: &Row) -> String {
+    match (row.is_closing, row.name.as_str()) {
+        (false, name) => format!("it is exported as '{name}' already"),
+        (true, "") => "the disk still has requests of an export of it that was removed".to_owned(),
+        (true, name) => format!("clients of the removed export '{name}' still use it"),
+    }
+}
+
+fn shown(row: &Row) -> Value {
+    json!({
+        "export": row.name,
+        "file": row.file.to_string_lossy(),
+        "size": row.size,
+        "group": row.group,
+        "readonly": row.read_only,
+        "connections": row.connections,
+        "peers": row.peers,
+        "state": if row.is_closing { "closing" } else { "open" },
+    })
+}
+
+/// Locks an image.
+pub(super) fn lock(file: &File, path: &Path, writes: bool) -> Result<(), Error> {
+    let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
+    let why = match image_lock::lock(file, writes).map_err(failed)? {
+        Ok(()) => return Ok(()),
+        Err(Conflict::IsWritten) => "another program writes it",
+        Err(Conflict::IsProtected) => "another program uses it and forbids others to write",
+    };
+    Err(Error::new(ErrorKind::Locked, format!("{}: {why}", path.display())))
+}
+
+/// What clients learn of an export.
+pub(super) fn facts(export: &Export, looked: &Looked, size: u64, rotational: bool) -> Facts {
+    Facts {
+        name: export.name.clone(),
+        description: export.description.clone(),
+        size,
+        write_end: size,
+        // What direct I/O does not take goes through the page cache.
+        block_size_min: 1,
+        read_only: export.read_only,
+        rotational,
+        fast_zero: looked.punches,
+    }
+}
+
+/// What the front needs of an export.
+pub(super) fn served(
+    export: &Export,
+    looked: Looked,
+    (file, start): (FileId, Sector),
+    allowed: Allowed,
+    counters: Arc<Counters>,
+) -> Served {
+    let has_pages = is_in_memory(&looked.lock);
+    Served {
+        file,
+        path: export.file.clone(),
+        identity: looked.identity,
+        start,
+        group: export.group.clone(),
+        prio: export.prio,
+        has_pages,
+        map: has_pages.then(|| Map::new(&looked.lock)).flatten(),
+        lock: looked.lock,
+        allowed,
+        connections_max: export.connections_max.unwrap_or(usize::MAX),
+        counters,
+    }
+}
