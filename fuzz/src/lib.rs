@@ -163,11 +163,11 @@ fn nbd_session(bytes: &[u8], piece: usize) -> (Vec<u8>, Vec<String>, usize) {
                 Step::Next => assert!(taken > 0, "it stands still"),
                 Step::Data => data += taken,
                 Step::Request(r) => {
-                    assert!(r.offset + u64::from(r.len) <= 1 << 30, "beyond the end: {r:?}");
-                    assert!((r.offset | u64::from(r.len)) % 512 == 0, "not aligned: {r:?}");
+                    assert!(r.offset + r.len <= 1 << 30, "beyond the end: {r:?}");
+                    assert!((r.offset | r.len) % 512 == 0, "not aligned: {r:?}");
                     assert!(r.len > 0 || r.command == Command::Flush, "nothing to do: {r:?}");
                     let moves = matches!(r.command, Command::Read | Command::Write);
-                    assert!(!moves || r.len <= TRANSFER_MAX, "too much: {r:?}");
+                    assert!(!moves || r.len <= u64::from(TRANSFER_MAX), "too much: {r:?}");
                     said.push(format!("{r:?}"));
                 }
                 Step::Begin(export) => said.push(format!("export {export}")),

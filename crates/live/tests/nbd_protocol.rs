@@ -52,7 +52,7 @@ fn feed(session: &mut Session, bytes: &[u8], pieces: impl IntoIterator<Item = us
                 Step::Begin(export) => made.begun.push(export),
                 Step::Request(request) => {
                     let len = if request.command == Command::Write { request.len } else { 0 };
-                    assert_eq!(session.data_left(), len);
+                    assert_eq!(u64::from(session.data_left()), len);
                     made.requests.push(request);
                 }
                 Step::Data => {
@@ -181,7 +181,7 @@ fn options_are_refused_politely() {
     assert_eq!(ask(option(LIST, b""), LIST), [2, 2, 1]);
     assert_eq!(ask(option(LIST, b"x"), LIST), [INVALID]);
     assert_eq!(ask(option(5, b""), 5), [0x8000_0001], "TLS");
-    assert_eq!(ask(option(11, b""), 11), [0x8000_0001], "extended headers");
+    assert_eq!(ask(option(11, b"x"), 11), [INVALID], "extended headers have no data");
     assert_eq!(ask(option(99, &[1; 5000]), 99), [0x8000_0001]);
     assert_eq!(ask(option(99, &[1; 70_000]), 99), [0x8000_0009], "too long");
     assert_eq!(ask(go(GO, "floppy", &[]), GO), [UNKNOWN]);
@@ -192,7 +192,7 @@ fn options_are_refused_politely() {
     assert_eq!(ask(contexts(LIST_CONTEXT, "disk", &[]), LIST_CONTEXT), [INVALID], "not structured");
     assert_eq!(ask(option(STRUCTURED, b"x"), STRUCTURED), [INVALID]);
     assert_eq!(ask(option(STRUCTURED, b""), STRUCTURED), [1]);
-    assert_eq!(ask(contexts(LIST_CONTEXT, "disk", &[]), LIST_CONTEXT), [4, 1]);
+    assert_eq!(ask(contexts(LIST_CONTEXT, "disk", &[]), LIST_CONTEXT), [4, 4, 1]);
     assert_eq!(ask(contexts(LIST_CONTEXT, "disk", &["base:"]), LIST_CONTEXT), [4, 1]);
     assert_eq!(
         ask(contexts(SET_CONTEXT, "disk", &["base:"]), SET_CONTEXT),
@@ -235,6 +235,27 @@ fn a_context_is_for_the_export_for_which_it_was_chosen() {
     assert_eq!(tail[20..24], 22_u32.to_be_bytes());
 }
 
+/// A question has a chunk for each context that was chosen; an image is one layer deep.
+#[test]
+fn allocation_depth_is_one_where_there_are_data() {
+    let mut session = greeted();
+    let both = ["qemu:allocation-depth", "base:allocation"];
+    let setup = [option(STRUCTURED, b""), contexts(LIST_CONTEXT, "disk", &["qemu:"])].concat();
+    let made = feed(&mut session, &setup, []);
+    let listed = replies(&made.out[20..], LIST_CONTEXT);
+    assert_eq!(listed, [(4, [&[0; 4][..], b"qemu:allocation-depth"].concat()), (1, vec![])]);
+    let setup = [contexts(SET_CONTEXT, "disk", &both), go(GO, "disk", &[])].concat();
+    let asked = request(0, 7, 5, 0, 8192);
+    let made = feed(&mut session, &[setup, asked].concat(), []);
+    let reply = session.status(&made.requests[0], &[(4096, false), (4096, true)]);
+    let numbers = |n: &[u32]| n.iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
+    let chunk = |flags, context, data, hole| {
+        let head = [&[0x66, 0x8e, 0x33, 0xef, 0, flags, 0, 5][..], &5_u64.to_be_bytes()].concat();
+        [head, numbers(&[20, context, 4096, data, 4096, hole])].concat()
+    };
+    assert_eq!(reply, [chunk(0, 1, 0, 3), chunk(1, 2, 1, 0)].concat());
+}
+
 #[test]
 fn requests_come_out_as_they_were_meant() {
     let mut session = begun("disk", true);
@@ -267,7 +288,7 @@ fn requests_come_out_as_they_were_meant() {
             asked(5, zero(false), 0, 512, false),
             asked(6, zero(true), 0, 512, false),
             asked(7, zero(false), 0, 512, false),
-            asked(8, Command::Read, 0, TRANSFER_MAX, false),
+            asked(8, Command::Read, 0, TRANSFER_MAX.into(), false),
             asked(9, Command::Status { one: true }, 0, 1 << 30, false),
         ]
     );
@@ -354,7 +375,7 @@ impl Chance {
 /// Something that a client might say, during the handshake or after it, perhaps damaged or cut off.
 fn said(chance: &mut Chance, is_begun: bool) -> Vec<u8> {
     let names = ["disk", "cd", "", "floppy"];
-    let kinds = [1, 2, LIST, 5, INFO, GO, STRUCTURED, LIST_CONTEXT, SET_CONTEXT, 77];
+    let kinds = [1, 2, LIST, 5, INFO, GO, STRUCTURED, LIST_CONTEXT, SET_CONTEXT, 11, 77];
     let mut bytes = match chance.below(4) {
         _ if is_begun => {
             let (kind, len) = (chance.below(10) as u16, (chance.below(5) * 512) as u32);

@@ -117,7 +117,7 @@ pub(super) enum Out {
     /// The reply to a read, and data that are in a file.
     Mapped(Head, Window),
     /// The reply to a read of this many bytes, with its data.
-    Piped(Piped, u32),
+    Piped(Piped, u64),
 }
 
 impl Out {
@@ -136,7 +136,7 @@ impl Out {
             Self::Bytes(_) => 0,
             Self::Reply(_, data) => data.as_ref().map_or(0, |d| d.len() as u64),
             Self::Mapped(_, window) => window.part().iov_len as u64,
-            Self::Piped(_, len) => u64::from(*len),
+            Self::Piped(_, len) => *len,
         }
     }
 

@@ -64,6 +64,10 @@ const LITTLE: u64 = 1 << 20;
 /// The cost of a question about block status, in bytes that are read: a block of the file system's metadata.
 const STATUS_COST: u32 = 4096;
 
+/// The most bytes of a discard, of zeroing or of a question that are done at a time. What is longer is done
+/// part by part, so that a client has no more in the queue than with short headers.
+const PART_MAX: u64 = 1 << 30;
+
 /// The most headers behind large writes that are taken by calls in a row, before the disk does what they ask.
 const STEPS_AT_ONCE: u32 = 4;
 
@@ -102,6 +106,8 @@ struct PendingRequest {
     identity: Identity,
     export: usize,
     request: Request,
+    /// How much of it is done, if it is done in parts.
+    done: u64,
     began: Instant,
 }
 
@@ -430,7 +436,7 @@ impl NbdFront {
     /// Whether a client of these exports has begun to change bytes behind `end`: the disk is at it, or its
     /// data are on their way.
     pub(super) fn changes_behind(&self, context: &Context, exports: &[usize], end: u64) -> bool {
-        let reaches = |request: &Request| request.offset.saturating_add(u64::from(request.len)) > end;
+        let reaches = |request: &Request| request.offset.saturating_add(request.len) > end;
         let is_one = |c: &Connection| c.session.export().is_some_and(|export| exports.contains(&export));
         let comes = |c: &Connection| {
             let writing = c.writing.as_ref().map(|w| w.request);
@@ -540,7 +546,7 @@ impl NbdFront {
         let c = &self.connections[slot];
         let len = data_len(request);
         let has_memory = c.held + len <= LITTLE || self.held + len <= HELD_MAX;
-        has_memory && c.identity.is_none_or(|i| context.queue.has_room(i.client, bio_len(request)))
+        has_memory && c.identity.is_none_or(|i| context.queue.has_room(i.client, bio_len(request, 0)))
     }
 
     fn wait_for_room(&mut self, slot: usize) {
@@ -679,7 +685,7 @@ impl NbdFront {
             }
             Command::Status { one } => {
                 let most = if one { 1 } else { EXTENTS_MAX };
-                let question = Question { len: request.len, most };
+                let question = Question { len: part_len(&request, 0), most };
                 self.submit(context, slot, request, Some(Data::Question(question)));
             }
             Command::Read => {
@@ -696,11 +702,11 @@ impl NbdFront {
     fn pages(&self, slot: usize, request: &Request) -> Option<Data> {
         let session = &self.connections[slot].session;
         let export = &self.exports[session.export()?];
-        if u64::from(request.len) >= LARGE {
+        if request.len >= LARGE {
             let head = session.head(request, Ok(()));
             return export.has_pages.then(|| Data::Piped(self.pipes.reply(head.bytes())));
         }
-        export.map.as_ref()?.window(request.offset, request.len).map(Data::Mapped)
+        export.map.as_ref()?.window(request.offset, request.len as u32).map(Data::Mapped)
     }
 
     /// Room for the data of a write: a pipe, if it is to a file in memory and all of them are still in a unix
@@ -711,19 +717,28 @@ impl NbdFront {
         let has_pages = c.session.export().is_some_and(|e| self.exports[e].has_pages);
         let is_unix = matches!(c.socket, Socket::Unix(_));
         let is_piped = has_pages && is_unix && !request.fua && len >= STRAIGHT && (len as u64) < LONG;
-        let load = (is_piped && c.input().is_empty()).then(|| self.pipes.load(request.len)).flatten();
+        let load = (is_piped && c.input().is_empty()).then(|| self.pipes.load(len as u32)).flatten();
         load.map_or_else(|| Data::Memory(self.pool.buffer(len)), Data::Load)
     }
 
     fn submit(&mut self, context: &mut Context, slot: usize, request: Request, data: Option<Data>) {
-        if context.groups.version() != self.groups_seen {
-            self.look_up_groups(context);
-        }
         let c = &mut self.connections[slot];
         let (Some(identity), Some(export)) = (c.identity, c.session.export()) else { return };
         c.open += 1;
+        let pending = PendingRequest { slot, identity, export, request, done: 0, began: context.now };
+        self.submit_part(context, pending, data);
+    }
+
+    /// Hands in the next part of a request, which mostly is all of it.
+    fn submit_part(&mut self, context: &mut Context, mut pending: PendingRequest, data: Option<Data>) {
+        if context.groups.version() != self.groups_seen {
+            self.look_up_groups(context);
+        }
+        let PendingRequest { slot, export, request, done, .. } = pending;
+        // Its group may have gone since the part before.
+        let Some(identity) = self.connections[slot].identity else { return };
+        pending.identity = identity;
         let served = &self.exports[export];
-        let pending = PendingRequest { slot, identity, export, request, began: context.now };
         let cookie = self.pending.insert(pending) as u64;
         let op = match request.command {
             Command::Flush => return context.queue.flush(identity.client, served.file, cookie),
@@ -739,9 +754,9 @@ impl NbdFront {
         let bio = Bio {
             op,
             file: served.file,
-            offset: request.offset,
-            len: bio_len(&request),
-            sector: Sector(served.start.0 + request.offset / 512),
+            offset: request.offset + done,
+            len: bio_len(&request, done),
+            sector: Sector(served.start.0 + (request.offset + done) / 512),
             fua: request.fua && op.changes(),
             sync: true,
             task: identity.task,
@@ -762,8 +777,15 @@ impl NbdFront {
         if !is_known {
             return;
         }
-        let PendingRequest { slot, export, request, began, .. } = self.pending.remove(number);
+        let mut pending = self.pending.remove(number);
+        let PendingRequest { slot, export, request, began, .. } = pending;
         let result = answer.result.map_err(Errno::from);
+        if matches!(request.command, Command::Trim | Command::Zero { .. }) && result.is_ok() {
+            pending.done += u64::from(part_len(&request, pending.done));
+            if pending.done < request.len {
+                return self.submit_part(context, pending, None);
+            }
+        }
         let has_data = matches!(request.command, Command::Read | Command::Status { .. });
         // What was given up, or taken back, has no data, and no success either.
         let data = answer.data.filter(|_| has_data && result.is_ok());
@@ -850,18 +872,24 @@ impl NbdFront {
     }
 }
 
-/// The bytes of a request that the scheduler charges.
-fn bio_len(request: &Request) -> u32 {
+/// The bytes that are done next of a request of which `done` are done. Of a question, the client asks again for
+/// the rest.
+fn part_len(request: &Request, done: u64) -> u32 {
+    (request.len - done).min(PART_MAX) as u32
+}
+
+/// The bytes of the next part of a request that the scheduler charges.
+fn bio_len(request: &Request, done: u64) -> u32 {
     match request.command {
-        Command::Status { .. } => request.len.min(STATUS_COST),
-        _ => request.len,
+        Command::Status { .. } => part_len(request, done).min(STATUS_COST),
+        _ => part_len(request, done),
     }
 }
 
 /// How much memory the data of a request take.
 fn data_len(request: &Request) -> u64 {
     match request.command {
-        Command::Read | Command::Write => u64::from(request.len),
+        Command::Read | Command::Write => request.len,
         _ => 0,
     }
 }

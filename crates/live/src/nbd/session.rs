@@ -20,7 +20,10 @@
 //! TLS is the driver's: this says when it begins ([`Step::StartTls`]), and forgets what was negotiated
 //! before.
 //!
-//! What it does not do: old-style handshake, extended headers, `RESIZE`. Options that it does not know
+//! With extended headers, lengths have 64 bits, and every reply has a header of the long kind. Reads and writes
+//! stay as short as without them.
+//!
+//! What it does not do: old-style handshake, `RESIZE`, payloads of questions for block status. Options that it does not know
 //! are refused politely.
 
 use super::tls::TlsMode;
@@ -34,14 +37,28 @@ const OPTION_MAX: usize = 16 << 10;
 const NAME_MAX: usize = 4096;
 const OPTION_HEADER: usize = 16;
 pub(super) const REQUEST_HEADER: usize = 28;
+const EXTENDED_HEADER: usize = 32;
 
 /// The most that is read or written at a time: what clients take for granted.
 //= nbd doc/proto.md Block size constraints
 pub const TRANSFER_MAX: u32 = 32 << 20;
 
-/// The only metadata context that there is, and the number by which it goes.
-const CONTEXT: &[u8] = b"base:allocation";
-const CONTEXT_ID: u32 = 1;
+/// A metadata context: its name, the number by which it goes, and what it says of data and of a hole.
+struct Context {
+    name: &'static [u8],
+    id: u32,
+    data: u32,
+    hole: u32,
+}
+
+/// The metadata contexts that there are. An image is one layer deep: what is in it is allocated there, and a
+/// hole nowhere.
+//= nbd doc/proto.md#metadata-querying
+//= qemu docs/interop/nbd.rst
+const CONTEXTS: [Context; 2] = [
+    Context { name: b"base:allocation", id: 1, data: 0, hole: 3 },
+    Context { name: b"qemu:allocation-depth", id: 2, data: 1, hole: 0 },
+];
 
 /// The facts about an export that a client learns.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -136,7 +153,7 @@ pub struct Request {
     /// The first byte.
     pub offset: u64,
     /// How many bytes; 0 only for flushes.
-    pub len: u32,
+    pub len: u64,
     /// Answered when it is stable.
     pub fua: bool,
 }
@@ -181,6 +198,7 @@ enum Phase {
     SkipData {
         left: u32,
         cookie: u64,
+        offset: u64,
         errno: Errno,
     },
     Over,
@@ -194,13 +212,14 @@ pub struct Session {
     is_fixed: bool,
     no_zeroes: bool,
     structured: bool,
+    extended: bool,
     /// Whether the client can, or has to, begin TLS before it does anything else.
     tls: TlsMode,
     is_secure: bool,
     /// By export; an export without an entry is open.
     access: Vec<Access>,
-    /// The export for which `base:allocation` was chosen.
-    context: Option<usize>,
+    /// The export for which [`CONTEXTS`] were chosen, and which.
+    contexts: Option<(usize, [bool; CONTEXTS.len()])>,
     export: Option<usize>,
 }
 
@@ -218,12 +237,12 @@ pub enum Access {
 /// The beginning of a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
-    bytes: [u8; 32],
+    bytes: [u8; 40],
     len: u8,
 }
 
 impl Head {
-    const EMPTY: Self = Self { bytes: [0; 32], len: 0 };
+    const EMPTY: Self = Self { bytes: [0; 40], len: 0 };
 
     /// Its bytes.
     #[must_use]
@@ -255,10 +274,11 @@ impl Session {
             is_fixed: false,
             no_zeroes: false,
             structured: false,
+            extended: false,
             tls: TlsMode::Off,
             is_secure: false,
             access: Vec::new(),
-            context: None,
+            contexts: None,
             export: None,
         }
     }
@@ -353,12 +373,17 @@ impl Session {
                 (taken as usize, Step::Data)
             }
             Phase::SkipData { .. } if available == 0 => (0, Step::Wait),
-            Phase::SkipData { left, cookie, errno } => {
+            Phase::SkipData { left, cookie, offset, errno } => {
                 let taken = left.min(available);
-                self.phase = Phase::SkipData { left: left - taken, cookie, errno };
+                self.phase = Phase::SkipData { left: left - taken, cookie, offset, errno };
                 if taken == left {
                     self.phase = Phase::Commands;
-                    out.put(simple(cookie, Err(errno)).bytes());
+                    let head = if self.extended {
+                        extended_error(cookie, offset, errno)
+                    } else {
+                        simple(cookie, Err(errno))
+                    };
+                    out.put(head.bytes());
                 }
                 (taken as usize, Step::Next)
             }
@@ -438,11 +463,23 @@ impl Session {
                 }
                 answer(out, option, reply::ACK, &[]);
             }
+            option::STRUCTURED_REPLY if data.is_empty() && self.extended => {
+                refuse(out, option, reply::EXTENDED_ALREADY, "extended headers imply them");
+            }
             option::STRUCTURED_REPLY if data.is_empty() => {
                 self.structured = true;
                 answer(out, option, reply::ACK, &[]);
             }
-            option::LIST | option::STRUCTURED_REPLY => refuse(out, option, reply::INVALID, "it has no data"),
+            option::EXTENDED_HEADERS if data.is_empty() && !self.extended => {
+                (self.structured, self.extended) = (true, true);
+                answer(out, option, reply::ACK, &[]);
+            }
+            option::EXTENDED_HEADERS if data.is_empty() => {
+                refuse(out, option, reply::INVALID, "they are in use already");
+            }
+            option::LIST | option::STRUCTURED_REPLY | option::EXTENDED_HEADERS => {
+                refuse(out, option, reply::INVALID, "it has no data")
+            }
             option::INFO | option::GO => return self.info(exports, option, data, out),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(exports, option, data, out),
             _ => refuse(out, option, reply::UNSUPPORTED, "not known here"),
@@ -459,7 +496,7 @@ impl Session {
             _ => {
                 answer(out, option, reply::ACK, &[]);
                 // Whoever can read the wire may have said what came before.
-                (self.is_secure, self.structured, self.context) = (true, false, None);
+                (self.is_secure, self.structured, self.extended, self.contexts) = (true, false, false, None);
                 return Step::StartTls;
             }
         }
@@ -468,7 +505,7 @@ impl Session {
 
     fn begin(&mut self, export: usize) -> Step {
         self.export = Some(export);
-        self.context = self.context.filter(|&c| c == export);
+        self.contexts = self.contexts.filter(|&(of, _)| of == export);
         self.phase = Phase::Commands;
         Step::Begin(export)
     }
@@ -534,7 +571,7 @@ impl Session {
     fn contexts(&mut self, exports: &[Facts], option: u32, data: &[u8], out: &mut Vec<u8>) {
         let is_set = option == option::SET_META_CONTEXT;
         if is_set {
-            self.context = None;
+            self.contexts = None;
         }
         if !self.structured {
             return refuse(out, option, reply::INVALID, "structured replies first");
@@ -545,15 +582,20 @@ impl Session {
         let Some(export) = self.find(exports, name) else {
             return refuse(out, option, reply::UNKNOWN, "there is no export of that name");
         };
-        let is_wanted = |q: &&[u8]| **q == *CONTEXT || (!is_set && **q == *b"base:");
-        if queries.iter().any(is_wanted) || (!is_set && queries.is_empty()) {
-            let mut context = Vec::new();
-            context.u32(if is_set { CONTEXT_ID } else { 0 });
-            context.put(CONTEXT);
-            answer(out, option, reply::META_CONTEXT, &context);
-            if is_set {
-                self.context = Some(export);
-            }
+        // A list may be of all names, or of those that begin so.
+        let is_wanted = |context: &Context, q: &[u8]| {
+            *q == *context.name || (!is_set && q.ends_with(b":") && context.name.starts_with(q))
+        };
+        let wanted = CONTEXTS
+            .map(|context| queries.iter().any(|q| is_wanted(&context, q)) || (!is_set && queries.is_empty()));
+        for (context, _) in CONTEXTS.iter().zip(wanted).filter(|(_, is_wanted)| *is_wanted) {
+            let mut data = Vec::new();
+            data.u32(if is_set { context.id } else { 0 });
+            data.put(context.name);
+            answer(out, option, reply::META_CONTEXT, &data);
+        }
+        if is_set && wanted.contains(&true) {
+            self.contexts = Some((export, wanted));
         }
         answer(out, option, reply::ACK, &[]);
     }
@@ -588,29 +630,44 @@ fn refuse(out: &mut Vec<u8>, option: u32, kind: u32, why: &str) {
 impl Session {
     fn command(&mut self, exports: &[Facts], input: &[u8], out: &mut Vec<u8>) -> (usize, Step) {
         let Some(export) = self.export else { return self.drop("no export") };
-        let mut take = Take(input);
-        let magic = wire::REQUEST.to_be_bytes();
+        let (magic, size) = match self.extended {
+            true => (wire::EXTENDED_REQUEST, EXTENDED_HEADER),
+            false => (wire::REQUEST, REQUEST_HEADER),
+        };
+        let magic = magic.to_be_bytes();
         let seen = input.len().min(magic.len());
         if input[..seen] != magic[..seen] {
             return self.drop("no request");
         }
-        let Some(header) = take.bytes(REQUEST_HEADER) else { return (0, Step::Wait) };
+        let Some(header) = Take(input).bytes(size) else { return (0, Step::Wait) };
         let mut take = Take(&header[4..]);
-        let (flags, kind) = (take.u16().unwrap_or(0), take.u16().unwrap_or(0));
+        let (mut flags, kind) = (take.u16().unwrap_or(0), take.u16().unwrap_or(0));
         let (cookie, offset) = (take.u64().unwrap_or(0), take.u64().unwrap_or(0));
-        let len = take.u32().unwrap_or(0);
+        let len = if self.extended { take.u64() } else { take.u32().map(u64::from) }.unwrap_or(0);
         if kind == command::DISC {
             self.phase = Phase::Over;
-            return (REQUEST_HEADER, Step::Leave);
+            return (size, Step::Leave);
         }
-        let checked = self.check(&exports[export], flags, kind, offset, len);
+        let says_payload = self.extended && flags & flag::PAYLOAD_LEN != 0;
+        let payload = if kind == command::WRITE || says_payload { len } else { 0 };
+        // It is skipped if the request is refused; nobody sends that much.
+        let Ok(payload) = u32::try_from(payload) else { return self.drop("data that never end") };
+        let checked = match kind {
+            command::WRITE if self.extended => {
+                flags &= !flag::PAYLOAD_LEN;
+                self.check(&exports[export], flags, kind, offset, len)
+            }
+            // Data that no other command has.
+            _ if says_payload => Err(Errno::Inval),
+            _ => self.check(&exports[export], flags, kind, offset, len),
+        };
         let request = checked.map(|command| {
             let fua = flags & flag::FUA != 0 && !exports[export].read_only;
             Request { cookie, command, offset, len, fua }
         });
         let step = match request {
-            Ok(request) if kind == command::WRITE && len > 0 => {
-                self.phase = Phase::Data { left: len };
+            Ok(request) if payload > 0 => {
+                self.phase = Phase::Data { left: payload };
                 Step::Request(request)
             }
             // Nothing of something is done.
@@ -619,20 +676,20 @@ impl Session {
                 Step::Next
             }
             Ok(request) => Step::Request(request),
-            Err(errno) if kind == command::WRITE && len > 0 => {
-                self.phase = Phase::SkipData { left: len, cookie, errno };
+            Err(errno) if payload > 0 => {
+                self.phase = Phase::SkipData { left: payload, cookie, offset, errno };
                 Step::Next
             }
             Err(errno) => {
-                self.refuse_request(kind, cookie, errno, out);
+                self.refuse_request(kind, cookie, offset, errno, out);
                 Step::Next
             }
         };
-        (REQUEST_HEADER, step)
+        (size, step)
     }
 
     /// What is asked for, if it can be.
-    fn check(&self, facts: &Facts, flags: u16, kind: u16, offset: u64, len: u32) -> Result<Command, Errno> {
+    fn check(&self, facts: &Facts, flags: u16, kind: u16, offset: u64, len: u64) -> Result<Command, Errno> {
         let (command, allowed) = match kind {
             command::READ => (Command::Read, flag::DF),
             command::WRITE => (Command::Write, 0),
@@ -642,7 +699,7 @@ impl Session {
                 let no_hole = flags & flag::NO_HOLE != 0;
                 (Command::Zero { no_hole }, flag::NO_HOLE | flag::FAST_ZERO)
             }
-            command::BLOCK_STATUS if self.structured && self.context == self.export => {
+            command::BLOCK_STATUS if self.structured && self.contexts.is_some() => {
                 let one = flags & flag::REQ_ONE != 0;
                 (Command::Status { one }, flag::REQ_ONE)
             }
@@ -658,20 +715,18 @@ impl Session {
         if writes && facts.read_only {
             return Err(Errno::Perm);
         }
-        if matches!(command, Command::Read | Command::Write) && len > TRANSFER_MAX {
+        if matches!(command, Command::Read | Command::Write) && len > u64::from(TRANSFER_MAX) {
             return Err(Errno::Inval);
         }
-        if offset.checked_add(u64::from(len)).is_none_or(|end| end > facts.size) {
+        if offset.checked_add(len).is_none_or(|end| end > facts.size) {
             let is_full = matches!(command, Command::Write | Command::Zero { .. });
             return Err(if is_full { Errno::NoSpc } else { Errno::Inval });
         }
-        if matches!(command, Command::Write | Command::Zero { .. })
-            && offset + u64::from(len) > facts.write_end
-        {
+        if matches!(command, Command::Write | Command::Zero { .. }) && offset + len > facts.write_end {
             return Err(Errno::NoSpc);
         }
         let mask = u64::from(facts.block_size_min.max(1)) - 1;
-        if (offset | u64::from(len)) & mask != 0 || (len == 0 && matches!(command, Command::Status { .. })) {
+        if (offset | len) & mask != 0 || (len == 0 && matches!(command, Command::Status { .. })) {
             return Err(Errno::Inval);
         }
         let wants_fast = flags & flag::FAST_ZERO != 0;
@@ -682,8 +737,10 @@ impl Session {
         Ok(command)
     }
 
-    fn refuse_request(&self, kind: u16, cookie: u64, errno: Errno, out: &mut Vec<u8>) {
-        if self.structured && matches!(kind, command::READ | command::BLOCK_STATUS) {
+    fn refuse_request(&self, kind: u16, cookie: u64, offset: u64, errno: Errno, out: &mut Vec<u8>) {
+        if self.extended {
+            out.put(extended_error(cookie, offset, errno).bytes());
+        } else if self.structured && matches!(kind, command::READ | command::BLOCK_STATUS) {
             out.put(error_chunk(cookie, errno).bytes());
         } else {
             out.put(simple(cookie, Err(errno)).bytes());
@@ -694,6 +751,9 @@ impl Session {
     /// status has [a reply of its own](Self::status) if it succeeded.
     #[must_use]
     pub fn head(&self, request: &Request, result: Result<(), Errno>) -> Head {
+        if self.extended {
+            return extended_head(request, result);
+        }
         let is_structured = matches!(request.command, Command::Read | Command::Status { .. });
         if !self.structured || !is_structured {
             return simple(request.cookie, result);
@@ -702,7 +762,7 @@ impl Session {
             Err(errno) => error_chunk(request.cookie, errno),
             Ok(()) if request.len == 0 => structured(request.cookie, chunk::NONE, 0),
             Ok(()) => {
-                let mut head = structured(request.cookie, chunk::OFFSET_DATA, 8 + request.len);
+                let mut head = structured(request.cookie, chunk::OFFSET_DATA, 8 + request.len as u32);
                 head.u64(request.offset);
                 head
             }
@@ -710,17 +770,39 @@ impl Session {
     }
 
     /// Returns the reply to a question for block status, given the extents: their lengths, in order, and
-    /// whether each is a hole.
+    /// whether each is a hole. It has a chunk for each context.
     #[must_use]
     pub fn status(&self, request: &Request, extents: &[(u32, bool)]) -> Vec<u8> {
-        const HOLE_AND_ZERO: u32 = 3;
+        let chosen = self.contexts.map_or([false; CONTEXTS.len()], |(_, chosen)| chosen);
+        let mut chosen = CONTEXTS.iter().zip(chosen).filter(|(_, is_chosen)| *is_chosen).peekable();
         let mut out = Vec::new();
-        let len = 4 + 8 * extents.len() as u32;
-        out.put(structured(request.cookie, chunk::BLOCK_STATUS, len).bytes());
-        out.u32(CONTEXT_ID);
-        for &(len, is_hole) in extents {
-            out.u32(len);
-            out.u32(if is_hole { HOLE_AND_ZERO } else { 0 });
+        while let Some((context, _)) = chosen.next() {
+            let at = out.len();
+            if self.extended {
+                let len = 8 + 16 * extents.len() as u64;
+                let head = extended(request.cookie, request.offset, chunk::BLOCK_STATUS_EXTENDED, len);
+                out.put(head.bytes());
+                out.u32(context.id);
+                out.u32(extents.len() as u32);
+            } else {
+                let len = 4 + 8 * extents.len() as u32;
+                out.put(structured(request.cookie, chunk::BLOCK_STATUS, len).bytes());
+                out.u32(context.id);
+            }
+            if chosen.peek().is_some() {
+                // Behind the magic number: another chunk follows.
+                out[at + 4..at + 6].fill(0);
+            }
+            for &(len, is_hole) in extents {
+                let state = if is_hole { context.hole } else { context.data };
+                if self.extended {
+                    out.u64(len.into());
+                    out.u64(state.into());
+                } else {
+                    out.u32(len);
+                    out.u32(state);
+                }
+            }
         }
         out
     }
@@ -734,7 +816,7 @@ fn simple(cookie: u64, result: Result<(), Errno>) -> Head {
     head
 }
 
-/// All replies have one chunk.
+/// The header of the only, or the last, chunk of a reply.
 fn structured(cookie: u64, kind: u16, len: u32) -> Head {
     let mut head = Head::EMPTY;
     head.u32(wire::STRUCTURED_REPLY);
@@ -747,6 +829,38 @@ fn structured(cookie: u64, kind: u16, len: u32) -> Head {
 
 fn error_chunk(cookie: u64, errno: Errno) -> Head {
     let mut head = structured(cookie, chunk::ERROR, 6);
+    head.u32(errno as u32);
+    head.u16(0);
+    head
+}
+
+/// [`structured`] with extended headers.
+fn extended(cookie: u64, offset: u64, kind: u16, len: u64) -> Head {
+    let mut head = Head::EMPTY;
+    head.u32(wire::EXTENDED_REPLY);
+    head.u16(chunk::DONE);
+    head.u16(kind);
+    head.u64(cookie);
+    head.u64(offset);
+    head.u64(len);
+    head
+}
+
+fn extended_head(request: &Request, result: Result<(), Errno>) -> Head {
+    let (cookie, offset) = (request.cookie, request.offset);
+    match result {
+        Err(errno) => extended_error(cookie, offset, errno),
+        Ok(()) if request.command == Command::Read && request.len > 0 => {
+            let mut head = extended(cookie, offset, chunk::OFFSET_DATA, 8 + request.len);
+            head.u64(offset);
+            head
+        }
+        Ok(()) => extended(cookie, offset, chunk::NONE, 0),
+    }
+}
+
+fn extended_error(cookie: u64, offset: u64, errno: Errno) -> Head {
+    let mut head = extended(cookie, offset, chunk::ERROR, 6);
     head.u32(errno as u32);
     head.u16(0);
     head

@@ -98,7 +98,7 @@ impl Counters {
             Command::Flush => Counted::Flush,
             Command::Status { .. } => Counted::Question,
         };
-        self.count(what, request.len.into(), result.is_ok(), took);
+        self.count(what, request.len, result.is_ok(), took);
     }
 
     /// Counts a request of `bytes` bytes that is answered.

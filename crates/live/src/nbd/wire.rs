@@ -6,6 +6,9 @@ pub(super) const GREETING: u64 = 0x4e42_444d_4147_4943;
 pub(super) const OPTION: u64 = 0x4948_4156_454f_5054;
 pub(super) const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
 pub(super) const REQUEST: u32 = 0x2560_9513;
+/// With extended headers.
+pub(super) const EXTENDED_REQUEST: u32 = 0x21e4_1c71;
+pub(super) const EXTENDED_REPLY: u32 = 0x6e8a_278c;
 pub(super) const SIMPLE_REPLY: u32 = 0x6744_6698;
 pub(super) const STRUCTURED_REPLY: u32 = 0x668e_33ef;
 
@@ -24,6 +27,7 @@ pub(super) mod option {
     pub(crate) const STRUCTURED_REPLY: u32 = 8;
     pub(crate) const LIST_META_CONTEXT: u32 = 9;
     pub(crate) const SET_META_CONTEXT: u32 = 10;
+    pub(crate) const EXTENDED_HEADERS: u32 = 11;
 }
 
 /// Answers to options.
@@ -38,6 +42,7 @@ pub(super) mod reply {
     pub(crate) const TLS_NEEDED: u32 = 1 << 31 | 5;
     pub(crate) const UNKNOWN: u32 = 1 << 31 | 6;
     pub(crate) const TOO_BIG: u32 = 1 << 31 | 9;
+    pub(crate) const EXTENDED_ALREADY: u32 = 1 << 31 | 10;
 }
 
 /// Facts about an export.
@@ -80,6 +85,7 @@ pub(super) mod flag {
     pub(crate) const DF: u16 = 1 << 2;
     pub(crate) const REQ_ONE: u16 = 1 << 3;
     pub(crate) const FAST_ZERO: u16 = 1 << 4;
+    pub(crate) const PAYLOAD_LEN: u16 = 1 << 5;
 }
 
 /// Chunks of structured replies, and their flag.
@@ -88,6 +94,7 @@ pub(super) mod chunk {
     pub(crate) const NONE: u16 = 0;
     pub(crate) const OFFSET_DATA: u16 = 1;
     pub(crate) const BLOCK_STATUS: u16 = 5;
+    pub(crate) const BLOCK_STATUS_EXTENDED: u16 = 6;
     pub(crate) const ERROR: u16 = 1 << 15 | 1;
 }
 
