@@ -186,6 +186,8 @@ fn uri(place: &Listen, args: &ServeArgs) -> String {
     let behind = |sign: &str| if more.is_empty() { String::new() } else { format!("{sign}{more}") };
     match place {
         Listen::Unix(path) => format!("nbd{s}+unix:///?socket={}{}", path.display(), behind("&")),
+        // As a guest sees it: the host's number is 2.
+        Listen::Vsock(port) => format!("nbd{s}+vsock://2:{port}/{}", behind("?")),
         Listen::Tcp(address) => format!("nbd{s}://{address}{}", behind("/?")),
         // A socket without a name is reached by the processes that have it open.
         Listen::Descriptor(_) => String::new(),
@@ -196,6 +198,7 @@ fn shown(place: &Listen) -> String {
     match place {
         Listen::Unix(path) => path.display().to_string(),
         Listen::Tcp(address) => address.to_string(),
+        Listen::Vsock(port) => format!("vsock port {port}"),
         Listen::Descriptor(number) => format!("descriptor {number}"),
     }
 }
@@ -247,6 +250,7 @@ fn places(args: &ServeArgs) -> Result<Vec<Listen>, CliError> {
     for text in &args.listen {
         places.push(Listen::Tcp(address("--listen", text)?));
     }
+    places.extend(args.vsock.iter().map(|&port| Listen::Vsock(port)));
     places.extend(Listen::inherited());
     if places.is_empty() && !args.exports.is_empty() {
         return Err(CliError::Misuse(

@@ -23,6 +23,9 @@ pub(crate) struct ServeArgs {
     /// Listen on TCP, at PORT of 127.0.0.1 or at ADDR:PORT. May be repeated.
     #[arg(long, value_name = "[ADDR:]PORT")]
     pub(crate) listen: Vec<String>,
+    /// Listen on this vsock port, for the virtual machines of this machine. May be repeated.
+    #[arg(long, value_name = "PORT")]
+    pub(crate) vsock: Vec<u32>,
     /// Allow --listen on addresses that other machines can reach although --tls is not `require`. Clients without
     /// TLS are neither encrypted nor asked for a password.
     #[arg(long)]

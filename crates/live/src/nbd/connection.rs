@@ -14,6 +14,7 @@ use super::peer::Peer;
 use super::session::{Head, INPUT_MAX, REQUEST_HEADER, Request, Session};
 use super::tls::Tls;
 use super::tls::relay::{self, Secured};
+use super::vsock;
 use crate::bio::ClientId;
 use crate::buffer::Buffer;
 use crate::data::Data;
@@ -53,11 +54,23 @@ const UNIX_ROOM: libc::c_int = 1 << 20;
 pub(super) enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
+    Vsock(OwnedFd),
+}
+
+/// See [`Socket`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SocketKind {
+    Unix,
+    Tcp,
+    Vsock,
 }
 
 impl Socket {
-    pub(super) fn new(fd: OwnedFd, is_tcp: bool) -> Self {
-        if !is_tcp {
+    pub(super) fn new(fd: OwnedFd, kind: SocketKind) -> Self {
+        if kind == SocketKind::Vsock {
+            return Self::Vsock(fd);
+        }
+        if kind == SocketKind::Unix {
             let room = UNIX_ROOM;
             let len = size_of_val(&room) as libc::socklen_t;
             // The system may give less; what does not fit is sent later.
@@ -78,6 +91,7 @@ impl Socket {
         match self {
             Self::Unix(s) => Peer::of_unix(s),
             Self::Tcp(s) => Peer::of_tcp(s),
+            Self::Vsock(s) => Peer::of_vsock(s),
         }
     }
 
@@ -86,6 +100,10 @@ impl Socket {
         let _ = match self {
             Self::Unix(s) => s.shutdown(how),
             Self::Tcp(s) => s.shutdown(how),
+            Self::Vsock(s) => {
+                vsock::shutdown(s, how);
+                Ok(())
+            }
         };
     }
 }
@@ -95,6 +113,7 @@ impl AsFd for Socket {
         match self {
             Self::Unix(s) => s.as_fd(),
             Self::Tcp(s) => s.as_fd(),
+            Self::Vsock(s) => s.as_fd(),
         }
     }
 }
@@ -104,6 +123,7 @@ impl AsRawFd for Socket {
         match self {
             Self::Unix(s) => s.as_raw_fd(),
             Self::Tcp(s) => s.as_raw_fd(),
+            Self::Vsock(s) => s.as_raw_fd(),
         }
     }
 }
@@ -326,7 +346,7 @@ impl Connection {
         debug_assert!(!self.is_receiving && !self.is_sending, "the kernel has nothing of the old socket");
         let client = self.socket.as_fd().try_clone_to_owned()?;
         let (plain, secured) = relay::start(tls, client)?;
-        self.socket = Socket::new(plain.into(), false);
+        self.socket = Socket::new(plain.into(), SocketKind::Unix);
         self.secured = Some(secured);
         Ok(())
     }

@@ -23,7 +23,9 @@
 //! A connection that ends takes what it asked for with it ([`leave`](crate::RequestQueue::leave)); if it says
 //! so first, it gets what it asked for.
 
-use super::connection::{Came, Connection, Identity, Out, STRAIGHT, Sent, Socket, State, Writing};
+use super::connection::{
+    Came, Connection, Identity, Out, STRAIGHT, Sent, Socket, SocketKind, State, Writing,
+};
 use super::export_table::ExportTable;
 use super::peer::{Holder, Owner, Peer, gives_way};
 use super::session::{Command, Errno, Request, Session, Step};
@@ -85,6 +87,7 @@ const TASKS: u32 = 1 << 30;
 pub(super) enum Listener {
     Unix(UnixListener),
     Tcp(TcpListener),
+    Vsock(OwnedFd),
 }
 
 impl Listener {
@@ -92,6 +95,15 @@ impl Listener {
         match self {
             Self::Unix(l) => l.as_raw_fd(),
             Self::Tcp(l) => l.as_raw_fd(),
+            Self::Vsock(l) => l.as_raw_fd(),
+        }
+    }
+
+    const fn kind(&self) -> SocketKind {
+        match self {
+            Self::Unix(_) => SocketKind::Unix,
+            Self::Tcp(_) => SocketKind::Tcp,
+            Self::Vsock(_) => SocketKind::Vsock,
         }
     }
 }
@@ -315,8 +327,7 @@ impl NbdFront {
         if self.is_stopping {
             return;
         }
-        let is_tcp = matches!(self.listeners[listener].0, Listener::Tcp(_));
-        let socket = Socket::new(fd, is_tcp);
+        let socket = Socket::new(fd, self.listeners[listener].0.kind());
         let peer = socket.peer();
         // What is not put away is closed.
         if self.count_of(&peer.owner) >= self.per_peer_max {
@@ -704,7 +715,9 @@ impl NbdFront {
         let export = &self.exports[session.export()?];
         if request.len >= LARGE {
             let head = session.head(request, Ok(()));
-            return export.has_pages.then(|| Data::Piped(self.pipes.reply(head.bytes())));
+            // Whether sockets of virtual machines take pages was not tried.
+            let takes_pages = !matches!(self.connections[slot].socket, Socket::Vsock(_));
+            return (export.has_pages && takes_pages).then(|| Data::Piped(self.pipes.reply(head.bytes())));
         }
         export.map.as_ref()?.window(request.offset, request.len as u32).map(Data::Mapped)
     }

@@ -30,6 +30,7 @@ mod server;
 mod session;
 mod stats;
 mod tls;
+mod vsock;
 mod wire;
 
 pub use desk::Exports;

@@ -6,10 +6,11 @@
 //! verified is known by the names in that.
 
 use super::tls::Certificate;
+use super::vsock;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 /// On whose account connections are counted.
@@ -18,6 +19,8 @@ pub(crate) enum Owner {
     User(u32),
     Address(IpAddr),
     Certificate(Certificate),
+    /// A virtual machine, by its CID.
+    Machine(u32),
     Unknown,
 }
 
@@ -26,6 +29,7 @@ impl fmt::Display for Owner {
         match self {
             Self::User(user) => write!(f, "uid {user}"),
             Self::Address(address) => write!(f, "{address}"),
+            Self::Machine(cid) => write!(f, "cid {cid}"),
             Self::Certificate(certificate) => write!(f, "certificate {certificate}"),
             Self::Unknown => f.write_str("unknown"),
         }
@@ -62,6 +66,11 @@ impl Peer {
 
     pub(super) fn of_tcp(socket: &TcpStream) -> Self {
         let owner = socket.peer_addr().map_or(Owner::Unknown, |at| Owner::Address(at.ip()));
+        Self { owner, ..Self::UNKNOWN }
+    }
+
+    pub(super) fn of_vsock(socket: &OwnedFd) -> Self {
+        let owner = vsock::peer(socket).map_or(Owner::Unknown, Owner::Machine);
         Self { owner, ..Self::UNKNOWN }
     }
 

@@ -7,6 +7,7 @@ use super::peer::Allowed;
 use super::stats::{Books, Counters, ExportStats};
 use super::tls::relay::Threads;
 use super::tls::{Tls, TlsMode, TlsOptions};
+use super::vsock;
 use crate::bio::FileId;
 use crate::disk::{Disk, DiskOptions};
 use crate::error::{Error, ErrorKind};
@@ -103,6 +104,8 @@ pub enum Listen {
     Unix(PathBuf),
     /// TCP; port 0 is any that is free.
     Tcp(SocketAddr),
+    /// A port for the virtual machines of this machine.
+    Vsock(u32),
     /// A socket that a service manager has opened and passed to the process as this descriptor; see
     /// [`Listen::inherited`].
     Descriptor(u32),
@@ -430,6 +433,9 @@ fn open_socket(
         Listen::Descriptor(number) => {
             let socket = inherited(*number)?;
             let family = getsockname(&socket).map(|name| name.address_family());
+            if family == Ok(AddressFamily::VSOCK) {
+                return Ok((Listener::Vsock(socket), None, place.clone()));
+            }
             if family == Ok(AddressFamily::UNIX) {
                 let listener = UnixListener::from(socket);
                 let address = listener.local_addr().ok();
@@ -442,6 +448,11 @@ fn open_socket(
             let address = listener.local_addr().map_err(failed)?;
             check_reach(address, is_trusted)?;
             Ok((Listener::Tcp(listener), None, Listen::Tcp(address)))
+        }
+        Listen::Vsock(port) => {
+            let failed =
+                |e| Error::new(ErrorKind::Socket, format!("cannot listen on vsock port {port}: {e}"));
+            Ok((Listener::Vsock(vsock::listen(*port).map_err(failed)?), None, place.clone()))
         }
         Listen::Tcp(address) => {
             check_reach(*address, is_trusted)?;
