@@ -80,7 +80,7 @@ impl GroupTable {
     pub(crate) fn closest(&self, name: &str) -> GroupId {
         let name = Self::tidy(name);
         let ends = name.match_indices('/').map(|(i, _)| i).chain([name.len()]);
-        let found = ends.filter_map(|end| self.names.get(&name[..end])).last();
+        let found = ends.rev().find_map(|end| self.names.get(&name[..end]));
         found.map_or(GroupId::ROOT, |named| named.id)
     }
 

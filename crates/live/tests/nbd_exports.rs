@@ -182,7 +182,7 @@ fn new_connections_see_a_new_size_and_old_ones_keep_theirs() {
 fn an_image_is_cut_when_writes_behind_the_new_end_are_done() {
     let place = Place::new();
     let first = place.export("first");
-    let server = place.serve(&[first.clone()]);
+    let server = place.serve(std::slice::from_ref(&first));
     let mut socket = client(&place.socket(), "first").unwrap().0;
     let bytes = [request(WRITE, 1, SIZE - 4096, 4096), vec![9; 4096]].concat();
     socket.write_all(&bytes[..1000]).unwrap();
@@ -216,7 +216,11 @@ fn a_connection_counts_for_no_group_that_got_the_number_of_its_own() {
         all.filter(|(_, reads)| *reads > 0).collect()
     };
     let root = ("".to_owned(), 10);
-    assert_eq!(reads(server.disk().groups().unwrap()), [root.clone()], "its group was in the root");
+    assert_eq!(
+        reads(server.disk().groups().unwrap()),
+        std::slice::from_ref(&root),
+        "its group was in the root"
+    );
     // A group of the old name is its group again.
     server.disk().remove_group("other3").unwrap();
     server.disk().set_weight("first", 100).unwrap();

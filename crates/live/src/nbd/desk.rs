@@ -38,14 +38,15 @@ use fairhead_core::units::Sector;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, absolute};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long an image is not cut because of writes that reach behind its new end, and how often to look.
-const WRITES_MAX: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(5);
+/// How often to look whether writes that reach behind the new end of an image are done, before it is not cut
+/// because of them, and how long to wait in between: five seconds in all.
+const LOOKS: u32 = 1000;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A server's exports: to look at them and to change them, from any thread.
 #[derive(Clone, Debug)]
@@ -185,8 +186,7 @@ impl Exports {
 
     /// Refuses writes behind `end`, and waits for those that have begun.
     fn bound(&self, desk: &Guard<'_>, all: &[usize], end: u64, before: u64) -> Result<(), Error> {
-        let began = Instant::now();
-        loop {
+        for _ in 0..LOOKS {
             let numbers = all.to_vec();
             let changes = self.0.ask(desk, move |front, context| {
                 front.exports().bound(&numbers, end);
@@ -195,14 +195,11 @@ impl Exports {
             if !changes {
                 return Ok(());
             }
-            if began.elapsed() > WRITES_MAX {
-                let numbers = all.to_vec();
-                self.0.ask(desk, move |front, _| front.exports().bound(&numbers, before))?;
-                let why = "clients are still writing behind the new end";
-                return Err(Error::new(ErrorKind::File, why));
-            }
-            thread::sleep(LOOK);
+            thread::sleep(PAUSE);
         }
+        let numbers = all.to_vec();
+        self.0.ask(desk, move |front, _| front.exports().bound(&numbers, before))?;
+        Err(Error::new(ErrorKind::File, "clients are still writing behind the new end"))
     }
 
     /// Returns a list of the exports, also of those that were removed and have connections, as JSON.
@@ -355,7 +352,7 @@ pub(super) fn served(
     let has_pages = is_in_memory(&looked.lock);
     Served {
         file,
-        path: export.file.clone(),
+        path: absolute(&export.file).unwrap_or_else(|_| export.file.clone()),
         identity: looked.identity,
         start,
         group: export.group.clone(),

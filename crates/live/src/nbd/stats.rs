@@ -32,10 +32,13 @@ pub struct ExportStats {
 
 /// The counters of a server's exports by name, for any thread, also when the server is gone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Books(Arc<Mutex<Vec<(String, Arc<Counters>)>>>);
+pub(super) struct Books(Arc<Mutex<Vec<Named>>>);
+
+/// The counters of an export, and its name.
+type Named = (String, Arc<Counters>);
 
 impl Books {
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, Arc<Counters>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Named>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
