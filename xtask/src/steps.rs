@@ -180,6 +180,7 @@ fn packages() -> Result<Outcome, String> {
         ("nbdinfo", "libnbd-bin"),
         ("qemu-io", "qemu-utils"),
         ("nbdkit", "nbdkit"),
+        ("certtool", "gnutls-bin"),
         ("/usr/bin/python3 -mnbd", "python3-libnbd"),
         ("qemu-system-x86_64", "qemu-system-x86"),
         ("xterm", "xterm"),
