@@ -92,7 +92,7 @@ fn an_export_comes_and_goes_and_its_lock_and_group_with_it() {
         || -> Vec<String> { server.disk().groups().unwrap().into_iter().map(|(name, _)| name).collect() };
     assert_eq!(groups(), ["", "first", "vms", "vms/second"]);
 
-    // Those that have it keep it, and nobody else gets the image meanwhile.
+    // Connections that have it keep it, and no other server gets the image meanwhile.
     assert_eq!(exports.remove("second", false).unwrap(), 1);
     assert!(client(&place.socket(), "second").is_err(), "no new connections");
     assert_eq!(read(&mut old, 8192), (0, vec![5; 4096]));

@@ -151,7 +151,7 @@ fn long_discards_zeroing_and_questions_are_done_in_parts() {
     image.sync_all().unwrap();
     let server = place.serve();
     let mut socket = place.client();
-    // Every extent is told, however often it takes to ask.
+    // All extents are in the answers, however many questions it takes.
     let (mut at, mut data) = (0, 0);
     while at < SIZE {
         socket.write_all(&request(0, BLOCK_STATUS, 1, at, SIZE - at)).unwrap();

@@ -173,7 +173,7 @@ fn a_tenant_sees_and_opens_what_it_may_and_nothing_else() {
     assert_eq!((kinds, names.len()), (vec![ACK, UNKNOWN, UNKNOWN], 0));
 }
 
-/// Without a loopback in the kernel nobody can connect from here, so this is all that can be tried.
+/// Without a loopback in the kernel no client can connect from here, so the test only listens.
 #[test]
 fn a_port_for_virtual_machines_is_listened_on_and_let_go() {
     let place = Place::new();

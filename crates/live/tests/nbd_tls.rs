@@ -159,7 +159,7 @@ fn where_tls_is_on_clients_may_do_without_and_where_it_is_off_they_have_to() {
     assert_eq!(ask(&mut plain, STARTTLS, b"").unwrap(), UNSUPPORTED);
 }
 
-/// Whoever can write to the wire could have sent what came before TLS (as in CVE-2021-3716).
+/// An attacker on the network could have sent what came before TLS (as in CVE-2021-3716).
 #[test]
 fn what_came_without_tls_does_not_count() {
     let Some(place) = Place::new() else { return };
@@ -210,7 +210,7 @@ fn an_export_is_for_those_whose_certificates_it_names() {
     let mut second = place.secure(Some("alice"));
     use_it(&mut second, "a");
     assert!(ask(&mut place.secure(Some("alice")), LIST, b"").is_err(), "the third is one too many");
-    // Who has no certificate, or one of another authority, or one that was revoked, learns nothing.
+    // A client without a certificate, or with one of another authority, or a revoked one, learns nothing.
     for name in [None, Some("stranger"), Some("revoked")] {
         assert!(ask(&mut place.secure(name), LIST, b"").is_err(), "{name:?}");
     }
@@ -222,8 +222,7 @@ fn an_export_is_for_those_whose_certificates_it_names() {
     assert!(why.to_string().contains("which are not verified"), "{why}");
 }
 
-/// Clients that begin TLS and then say nothing, or nonsense, or do not read, delay nobody; and they are gone
-/// after a while.
+/// Clients that begin TLS and then say nothing, or nonsense, or do not read, delay no other.
 #[test]
 fn hostile_clients_delay_nobody() {
     let Some(place) = Place::new() else { return };

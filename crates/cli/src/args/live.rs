@@ -26,16 +26,16 @@ pub(crate) struct ServeArgs {
     /// Listen on this vsock port, for the virtual machines of this machine. May be repeated.
     #[arg(long, value_name = "PORT")]
     pub(crate) vsock: Vec<u32>,
-    /// Allow --listen on addresses that other machines can reach although --tls is not `require`. Clients without
-    /// TLS are neither encrypted nor asked for a password.
+    /// Allow --listen on addresses that other machines can reach although --tls is not `require`. Clients
+    /// without TLS are neither encrypted nor asked for a password.
     #[arg(long)]
     pub(crate) insecure_remote: bool,
     /// Whether clients can use TLS: `off`, `on`, or `require`, which refuses all others. It needs
     /// --tls-certificates.
     #[arg(long, value_enum, value_name = "MODE", default_value_t = TlsArg::Off)]
     pub(crate) tls: TlsArg,
-    /// The folder with server-cert.pem and server-key.pem, and with ca-cert.pem for --tls-verify-peer; clients
-    /// whose certificates ca-crl.pem lists are refused, if it exists.
+    /// The folder with server-cert.pem and server-key.pem, and with ca-cert.pem for --tls-verify-peer. If
+    /// ca-crl.pem exists there, clients whose certificates it lists are refused.
     #[arg(long, value_name = "DIR")]
     pub(crate) tls_certificates: Option<PathBuf>,
     /// Refuse TLS clients that have no certificate from the authority in ca-cert.pem.

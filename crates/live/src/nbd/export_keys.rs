@@ -1,4 +1,5 @@
-//! The settings of an export as people write them: `allow_uid=1000` behind `--export` and in `ctl export add`.
+//! The settings of an export as people write them: `allow_uid=1000` behind `--export` and in `ctl export
+//! add`.
 
 use super::server::Export;
 

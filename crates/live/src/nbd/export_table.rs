@@ -60,7 +60,7 @@ struct Use {
     is_closing: bool,
 }
 
-/// What can be told of an export.
+/// An export as `ctl exports` lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Row {
     /// Its number, unless it has no connections any more.
@@ -263,7 +263,8 @@ impl ExportTable {
         self.has_closing
     }
 
-    /// Lets the exports go that nobody uses any more, and their images once the disk has nothing of them.
+    /// Removes the exports that no connection uses any more, and closes their images once the disk has no
+    /// request of them.
     pub(super) fn let_go(&mut self, context: &mut Context) {
         for one in &mut self.served {
             if let Some((served, _)) = one.take_if(|(_, uses)| uses.is_closing && uses.known == 0) {

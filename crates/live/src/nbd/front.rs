@@ -281,7 +281,7 @@ impl Front for NbdFront {
         self.connections.iter().for_each(|(_, c)| c.socket.shutdown(Shutdown::Both));
         // What a stuck disk keeps in memory does not listen.
         self.listeners.retain(|(_, is_accepting)| *is_accepting);
-        // Who waits for an answer hears that there is none.
+        // A thread that waits for an answer gets an error.
         self.orders = None;
     }
 
@@ -613,7 +613,7 @@ impl NbdFront {
                 Step::Next | Step::Data => {}
                 Step::Wait => return self.to_receive.push(slot),
                 Step::StartTls => {
-                    // It came without TLS, from whoever can write to the wire.
+                    // It came without TLS, so an attacker on the network may have sent it.
                     if !self.connections[slot].input().is_empty() {
                         return self.end(context, slot);
                     }
@@ -885,8 +885,8 @@ impl NbdFront {
     }
 }
 
-/// The bytes that are done next of a request of which `done` are done. Of a question, the client asks again for
-/// the rest.
+/// The bytes that are done next of a request of which `done` are done. The client asks for the rest of a
+/// question again.
 fn part_len(request: &Request, done: u64) -> u32 {
     (request.len - done).min(PART_MAX) as u32
 }

@@ -13,8 +13,8 @@
 //!
 //! Clients may use TLS, or have to (`tls/`), and be known by their certificates.
 //!
-//! What it does not do: passwords and pre-shared keys. TCP is refused beyond this machine unless TLS is required,
-//! or the network is declared trusted.
+//! What it does not do: passwords and pre-shared keys. TCP is refused beyond this machine unless TLS is
+//! required, or the network is declared trusted.
 //!
 //! From the protocol's public description.
 //= nbd doc/proto.md

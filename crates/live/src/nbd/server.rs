@@ -133,8 +133,8 @@ pub struct Options {
     /// How many connections one user of a unix socket, or one address of TCP, may have. Default: as many as
     /// there may be.
     pub connections_per_peer: Option<usize>,
-    /// Whether TCP may be opened to other machines although TLS is not required: clients that do not use it are
-    /// neither encrypted nor authenticated. Default false.
+    /// Whether TCP may be opened to other machines although TLS is not required. Clients that do not use TLS
+    /// are neither encrypted nor authenticated. Default false.
     pub trust_network: bool,
     /// Whether files are served that other programs have locked. Default false.
     pub force_share: bool,

@@ -20,11 +20,11 @@
 //! TLS is the driver's: this says when it begins ([`Step::StartTls`]), and forgets what was negotiated
 //! before.
 //!
-//! With extended headers, lengths have 64 bits, and every reply has a header of the long kind. Reads and writes
-//! stay as short as without them.
+//! With extended headers, lengths have 64 bits, and every reply has a header of the long kind. Reads and
+//! writes stay as short as without them.
 //!
-//! What it does not do: old-style handshake, `RESIZE`, payloads of questions for block status. Options that it does not know
-//! are refused politely.
+//! What it does not do: old-style handshake, `RESIZE`, payloads of questions for block status. Options that
+//! it does not know are refused politely.
 
 use super::tls::TlsMode;
 use super::wire::{self, Put, Take, can, chunk, command, flag, info, option, reply};
@@ -69,8 +69,8 @@ pub struct Facts {
     pub description: String,
     /// Its size in bytes.
     pub size: u64,
-    /// Writes that end behind this byte are refused: the size, or less if the image was made shorter after the
-    /// client had learned the size.
+    /// Writes that end behind this byte are refused: the size, or less if the image was made shorter after
+    /// the client had learned the size.
     pub write_end: u64,
     /// Offsets and lengths are multiples of this power of two.
     pub block_size_min: u32,
@@ -495,7 +495,7 @@ impl Session {
             _ if !data.is_empty() => refuse(out, option, reply::INVALID, "it has no data"),
             _ => {
                 answer(out, option, reply::ACK, &[]);
-                // Whoever can read the wire may have said what came before.
+                // An attacker on the network may have sent what came before.
                 (self.is_secure, self.structured, self.extended, self.contexts) = (true, false, false, None);
                 return Step::StartTls;
             }
@@ -650,7 +650,7 @@ impl Session {
         }
         let says_payload = self.extended && flags & flag::PAYLOAD_LEN != 0;
         let payload = if kind == command::WRITE || says_payload { len } else { 0 };
-        // It is skipped if the request is refused; nobody sends that much.
+        // It is skipped if the request is refused, so it is bounded.
         let Ok(payload) = u32::try_from(payload) else { return self.drop("data that never end") };
         let checked = match kind {
             command::WRITE if self.extended => {

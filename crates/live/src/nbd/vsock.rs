@@ -43,7 +43,8 @@ pub(super) fn listen(port: u32) -> io::Result<OwnedFd> {
 /// Returns the machine at the other end.
 pub(super) fn peer(socket: &OwnedFd) -> Option<u32> {
     let (mut address, mut len) = (address(0, 0), LEN);
-    // SAFETY: the kernel writes at most `len` bytes to the address, and their number to `len`, during the call.
+    // SAFETY: the kernel writes at most `len` bytes to the address, and their number to `len`, during the
+    // call.
     let named = unsafe { libc::getpeername(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut len) };
     (named == 0 && i32::from(address.svm_family) == libc::AF_VSOCK).then_some(address.svm_cid)
 }

@@ -1,7 +1,7 @@
 //! The names in a client's certificate: the common name of its subject, and its alternative names.
 //!
-//! An export that is for some clients has them by such a name, whichever of these it is. Who may have which
-//! name is the authority's decision, so only certificates that were verified have a say.
+//! An export that is for some clients names them by one of these. The authority decides which client may have
+//! which name, so only certificates that were verified count.
 //!
 //= RFC 5280 4.1.2.6, 4.2.1.6
 
