@@ -107,7 +107,7 @@ pub struct Slot {
     pub(crate) inserted: Instant,
     /// When the device last got it.
     pub(crate) issued: Instant,
-    /// A size limit was hit: never try to merge again.
+    /// Never merge it, from the beginning or since a size limit was hit.
     pub(crate) no_merge: bool,
     pub(crate) segments: u32,
     /// Those merged into it, as a chain through `next`.

@@ -9,7 +9,8 @@
 //! fairhead live 1
 //! limits tags=1024 pool=0 tasks=1024 … rotational=1 queue_depth=1 …
 //! scheduler bfq slice_idle=8000000 …             a new elevator; another one: the scheduler was changed
-//! 4398046511104 insert 1023 R 0 8 sync 1 0 be 4  at, tag, op, start, sectors, whether sync, task, group, class, level
+//! 4398046511104 insert 1023 R 0 8 sync 1 0 be 4  at, tag, op, start, sectors, whether sync, task, group, class, level,
+//!                                                and "alone" if it must not be merged
 //! 4398046512345 dispatch 1023                    a tag: issue it; or "hold SliceIdle"; or "empty"
 //! 4398046823456 complete 1023
 //! 4398046831456 timer
@@ -43,6 +44,8 @@ pub enum Event {
     Tunables(Instant, AnyConfig),
     /// A request came.
     Insert(Instant, Tag, Request),
+    /// A request came that must not be merged.
+    InsertAlone(Instant, Tag, Request),
     /// It was asked what to do, and said this.
     Dispatch(Instant, Dispatch),
     /// The disk was done with a request.
@@ -102,6 +105,11 @@ impl Recorded {
         self.note(|| Event::Insert(now, tag, rq));
         // Merged or not, it comes back with a completion.
         let (Insert::Queued | Insert::Merged { .. }) = self.elevator.insert(now, tag, rq);
+    }
+
+    pub(crate) fn insert_alone(&mut self, now: Instant, tag: Tag, rq: Request) {
+        self.note(|| Event::InsertAlone(now, tag, rq));
+        self.elevator.insert_alone(now, tag, rq);
     }
 
     pub(crate) fn dispatch(&mut self, now: Instant) -> Dispatch {
@@ -199,15 +207,10 @@ impl Display for Event {
                 write!(f, "{} tunables ", at.as_ns())?;
                 write_config(f, config)
             }
-            Self::Insert(at, tag, rq) => {
-                let op = match rq.op {
-                    Op::Read => 'R',
-                    Op::Write => 'W',
-                    Op::Discard => 'D',
-                };
-                write!(f, "{} insert {} {op} {} {}", at.as_ns(), tag.0, rq.start.0, rq.len.0)?;
-                write!(f, " {} {} {}", if rq.sync { "sync" } else { "async" }, rq.task.0, rq.group.0)?;
-                write!(f, " {} {}", class_word(rq.prio.class), rq.prio.level)
+            Self::Insert(at, tag, rq) => write_insert(f, *at, *tag, rq),
+            Self::InsertAlone(at, tag, rq) => {
+                write_insert(f, *at, *tag, rq)?;
+                f.write_str(" alone")
             }
             Self::Dispatch(at, Dispatch::Issue(tag)) => write!(f, "{} dispatch {}", at.as_ns(), tag.0),
             Self::Dispatch(at, Dispatch::Hold(why)) => write!(f, "{} dispatch hold {why:?}", at.as_ns()),
@@ -220,6 +223,17 @@ impl Display for Event {
             }
         }
     }
+}
+
+fn write_insert(f: &mut fmt::Formatter<'_>, at: Instant, tag: Tag, rq: &Request) -> fmt::Result {
+    let op = match rq.op {
+        Op::Read => 'R',
+        Op::Write => 'W',
+        Op::Discard => 'D',
+    };
+    write!(f, "{} insert {} {op} {} {}", at.as_ns(), tag.0, rq.start.0, rq.len.0)?;
+    write!(f, " {} {} {}", if rq.sync { "sync" } else { "async" }, rq.task.0, rq.group.0)?;
+    write!(f, " {} {}", class_word(rq.prio.class), rq.prio.level)
 }
 
 fn write_control(f: &mut fmt::Formatter<'_>, change: &Control) -> fmt::Result {
@@ -373,7 +387,14 @@ fn read_event(line: &str) -> Result<Event, String> {
     let at = number(first).filter(|&ns: &u64| ns > 0).map(Instant::from_ns);
     let at = at.ok_or_else(|| format!("{first}: a line begins with a time in ns, or \"scheduler\""))?;
     let event = match words.word("event")? {
-        "insert" => Event::Insert(at, Tag(words.number("tag")?), read_request(&mut words)?),
+        "insert" => {
+            let (tag, rq) = (Tag(words.number("tag")?), read_request(&mut words)?);
+            match words.0.next() {
+                None => Event::Insert(at, tag, rq),
+                Some("alone") => Event::InsertAlone(at, tag, rq),
+                Some(other) => return Err(format!("{other}: nothing or \"alone\" follows the level")),
+            }
+        }
         "dispatch" => Event::Dispatch(at, read_dispatch(&mut words)?),
         "complete" => Event::Complete(at, Tag(words.number("tag")?)),
         "timer" => Event::Timer(at),
@@ -553,6 +574,7 @@ impl Player {
                 return Ok(None);
             }
             Event::Insert(at, ..)
+            | Event::InsertAlone(at, ..)
             | Event::Dispatch(at, _)
             | Event::Complete(at, _)
             | Event::Timer(at)
@@ -568,10 +590,13 @@ impl Player {
             e.requests().iter().nth(usize::from(tag.0)).map(|(_, slot)| slot.state)
         };
         match *event {
+            Event::Insert(_, tag, _) | Event::InsertAlone(_, tag, _)
+                if state(elevator, tag) != Some(State::Free) =>
+            {
+                return Err(format!("tag {} is in use, or too large", tag.0));
+            }
+            Event::InsertAlone(_, tag, rq) => elevator.insert_alone(now, tag, rq),
             Event::Insert(_, tag, rq) => {
-                if state(elevator, tag) != Some(State::Free) {
-                    return Err(format!("tag {} is in use, or too large", tag.0));
-                }
                 let (Insert::Queued | Insert::Merged { .. }) = elevator.insert(now, tag, rq);
             }
             Event::Dispatch(..) => return Ok(Some(elevator.dispatch(now))),

@@ -125,6 +125,12 @@ enum Retry {
     Moved,
 }
 
+/// Whether a piece must not be merged: with a question, a read would be answered only when the question is,
+/// which may take many calls.
+fn stays_alone(piece: &Piece) -> bool {
+    piece.op == Op::Extents
+}
+
 #[derive(Debug)]
 struct Pending<D> {
     bio: Bio,
@@ -611,7 +617,7 @@ impl<D> RequestQueue<D> {
         self.serial += 1;
         self.came[tag.index()] = self.serial;
         self.tags[tag.index()] = Some(Piece { tag, ..piece });
-        self.elevators.insert(now, tag, request);
+        self.elevators.insert(now, tag, request, stays_alone(&piece));
     }
 
     fn free(&mut self, tag: Tag) {
@@ -872,7 +878,7 @@ impl<D> RequestQueue<D> {
         waiting.sort_unstable_by_key(|t| self.came[t.index()]);
         for tag in waiting {
             let piece = self.tags[tag.index()].expect("it waits");
-            self.elevators.insert(now, tag, self.request_of(&piece));
+            self.elevators.insert(now, tag, self.request_of(&piece), stays_alone(&piece));
         }
         self.unstall(now, None);
         Ok(())

@@ -60,8 +60,13 @@ impl SchedulerSwitch {
         self.era
     }
 
-    pub(crate) fn insert(&mut self, now: Instant, tag: Tag, request: Request) {
-        self.now.insert(now, tag, request);
+    /// A request arrives; `alone`: it must not be merged.
+    pub(crate) fn insert(&mut self, now: Instant, tag: Tag, request: Request, alone: bool) {
+        if alone {
+            self.now.insert_alone(now, tag, request);
+        } else {
+            self.now.insert(now, tag, request);
+        }
     }
 
     pub(crate) fn dispatch(&mut self, now: Instant) -> Dispatch {

@@ -686,6 +686,34 @@ fn pieces_end_at_multiples_of_their_size_and_are_whole_sectors() {
 }
 
 #[test]
+fn a_read_does_not_wait_for_a_question_beside_it() {
+    let mut s = Small::with_settings(|settings| settings.limits.merges = true);
+    s.queue.record();
+    let client = s.queue.join();
+    // The disk is busy, so that the others meet in the elevator.
+    s.ask(client, Op::Read, 100, 100);
+    let busy = s.start().unwrap();
+    for (op, block) in [(Op::Extents, 0), (Op::Read, 1), (Op::Extents, 2), (Op::Read, 3), (Op::Read, 4)] {
+        s.ask(client, op, block, block);
+    }
+    s.finish(busy);
+    let mut answered = Vec::new();
+    s.heard();
+    while let Some(io) = s.start() {
+        s.finish(io);
+        answered.push(s.heard().into_iter().map(|h| h.0).collect::<Vec<_>>());
+    }
+    assert_eq!(answered, [vec![0], vec![1], vec![2], vec![3, 4]], "reads are merged with reads only");
+
+    // A replay decides alike only if it knows which requests stay alone.
+    let mut text = recording::Head(s.queue.limits()).to_string();
+    s.queue.take_events().iter().for_each(|event| writeln!(text, "{event}").unwrap());
+    assert_eq!(text.matches(" alone\n").count(), 2);
+    let replayed = recording::replay(text.as_bytes()).unwrap();
+    assert_eq!(replayed.differs, None);
+}
+
+#[test]
 fn clients_take_turns_for_tags() {
     let mut s = Small::new(2);
     let (greedy, modest) = (s.queue.join(), s.queue.join());

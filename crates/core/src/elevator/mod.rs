@@ -289,6 +289,18 @@ impl<'a> Act for ArrivalWithCare<'a> {
     }
 }
 
+/// A request arrives that must not be merged.
+struct LonelyArrival<'a>(PhantomData<&'a Request>);
+
+impl<'a> Act for LonelyArrival<'a> {
+    type On = Common;
+    type What = (Tag, &'a Request);
+    type Answer = ();
+    fn with<S: Scheduler>(common: &mut Common, now: Instant, (tag, rq): Self::What, sched: &mut S) {
+        common.insert_alone(sched, now, tag, rq);
+    }
+}
+
 /// The device has room.
 struct Room<const PLAIN: bool>;
 
@@ -355,6 +367,15 @@ impl<S: Scheduler> Elevator<S> {
         } else {
             self.insert_observed(now, tag, &rq)
         }
+    }
+
+    /// A request arrives that must stay alone: it is not merged into another, and none is merged into it. For
+    /// one that takes long, or may fail for a reason that no neighbour should share.
+    ///
+    /// # Panics
+    /// As [`Self::insert`].
+    pub fn insert_alone(&mut self, now: Instant, tag: Tag, rq: Request) {
+        self.sched.act::<LonelyArrival<'_>>(&mut self.common, now, (tag, &rq));
     }
 
     /// Whether the scheduler would have the driver give a tag to a request like this one now, rather than

@@ -47,7 +47,7 @@ impl Common {
         let rq = self.requests[tag].rq;
         self.books.let_pass(waited, &rq);
         if self.limits.merges {
-            if !self.is_quiet(sched, &rq) {
+            if !self.requests[tag].no_merge && !self.is_quiet(sched, &rq) {
                 sched.prepare_merge(cx!(self), &rq);
                 if let Some((into, end)) = self.find_merge(sched, &rq, self.requests[tag].segments) {
                     return self.merge(sched, into, end, tag, true);

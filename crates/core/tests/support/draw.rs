@@ -129,6 +129,8 @@ pub(crate) struct Mix {
     sync_writes: u64,
     meta: u64,
     no_idle: u64,
+    /// How many of a hundred must stay alone.
+    pub(crate) alone: u64,
     /// Weights of the classes.
     classes: [u64; 3],
     levels: bool,
@@ -159,6 +161,7 @@ impl Mix {
             sync_writes: *chance.pick(&[0, 20, 100]),
             meta: *chance.pick(&[0, 0, 10, 100]),
             no_idle: *chance.pick(&[0, 0, 10, 100]),
+            alone: *chance.pick(&[0, 0, 10, 50]),
             classes: *chance.pick(&[[0, 1, 0], [0, 1, 0], [1, 8, 1], [1, 0, 0], [0, 0, 1], [1, 1, 1]]),
             levels: chance.percent(50),
             groups: u64::from(limits.groups),

@@ -54,6 +54,8 @@ pub(crate) struct Ledger {
     returned: VecDeque<Tag>,
     /// The requests that wait for limits.
     held: BTreeSet<u16>,
+    /// The requests that must stay alone.
+    alone: BTreeSet<u16>,
     tally: Tally,
     waiting: usize,
     pub(crate) inserted: u64,
@@ -68,6 +70,7 @@ impl Ledger {
             carried: BTreeMap::new(),
             returned: VecDeque::new(),
             held: BTreeSet::new(),
+            alone: BTreeSet::new(),
             tally: Tally::new(limits.groups),
             waiting: 0,
             inserted: 0,
@@ -108,6 +111,11 @@ impl Ledger {
                 self.merged_into(tag, &rq, into, end, table);
             }
         }
+    }
+
+    /// The request that has just been inserted must stay alone.
+    pub(crate) fn stays_alone(&mut self, tag: Tag) {
+        self.alone.insert(tag.0);
     }
 
     /// After every call, before anything else: some may not have to wait for limits any longer.
@@ -187,6 +195,8 @@ impl Ledger {
         }
         assert_eq!(sectors, u64::from(whole.len.0), "{head:?}: length");
         if family.len() > 1 {
+            let alone = family.iter().find(|f| self.alone.contains(&f.0.0));
+            assert!(alone.is_none(), "{head:?}: {alone:?} was to stay alone");
             assert!(sectors <= u64::from(self.limits.max_sectors.0), "{head:?}: merged to {sectors} sectors");
             assert!(
                 segments <= u64::from(self.limits.max_segments),
@@ -229,6 +239,7 @@ impl Ledger {
         let oldest = family.iter().map(|t| self.entries[&t.0].at).min().expect("itself at least");
         self.tally.completed(now, tag, head.group, &head.rq, oldest, (bytes, family.len() as u64 - 1));
         let done = |t: &Tag| {
+            self.alone.remove(&t.0);
             let entry = self.entries.remove(&t.0).expect("completed a request that was not inserted");
             assert_eq!(entry.place, Place::Device, "{t:?} completed, but was not at the device");
             Done { tag: *t, rq: entry.rq, inserted: entry.at }

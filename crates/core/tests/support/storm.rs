@@ -238,6 +238,9 @@ impl<'a> Storm<'a> {
         if !self.subject.has_room(&rq) && self.knobs.polite {
             return;
         }
+        if self.chance.percent(self.mix.alone) {
+            return self.subject.insert_alone(self.now, tag, rq);
+        }
         let _ = self.subject.insert(self.now, tag, rq);
     }
 

@@ -189,6 +189,22 @@ impl Subject {
         answer
     }
 
+    /// Inserts a request that must stay alone. It is in no batch.
+    pub(crate) fn insert_alone(&mut self, now: Instant, tag: Tag, rq: Request) {
+        self.disturb(now);
+        self.end_batch_unless(|_| false);
+        self.say(now, || format!("insert alone {tag:?} {rq:?}"));
+        without("insert_alone", || self.elevator.insert_alone(now, tag, rq));
+        if let Some(twin) = &mut self.twin {
+            twin.insert_alone(now, tag, rq);
+        }
+        self.ledger.let_pass(now, self.elevator.requests());
+        self.ledger.insert(now, tag, rq, Insert::Queued, self.elevator.requests());
+        self.ledger.stays_alone(tag);
+        let action = if self.ledger.is_held(tag) { Action::Note } else { Action::Insert };
+        self.after(now, Some((action, tag)));
+    }
+
     pub(crate) fn dispatch(&mut self, now: Instant) -> Dispatch {
         self.disturb(now);
         self.end_batch_unless(|batch| batch.takes(now, false));
