@@ -1,11 +1,15 @@
 //! `fairhead emulate`: a slow disk, in real time.
 
 use fairhead_core::Duration;
+use fairhead_live::confine::{Begun, Confinement, Role};
 use fairhead_live::{DiskOptions, Lateness, Mount, Watch, Way};
 use fairhead_sim::Host;
 use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::args::EmulateArgs;
+use crate::confine::{self, Unmounter};
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
@@ -14,6 +18,7 @@ use crate::plan;
 /// for a processor.
 pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
     let (name, params) = plan::choose_disk(&args.disk)?;
+    let confinement = confine::begin_mount(args.no_confinement, Confinement::new(Role::Emulate))?;
     let mount = Mount::emulate(params.clone(), &args.file, &args.at).map_err(|e| CliError::from(&e))?;
     let path = match mount.ways(&params) {
         Ok((near, far)) => path_lines(&near, &far),
@@ -25,7 +30,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
     let (watch, missing) = Watch::begin(&mount.file()).map_err(failed)?;
     missing.iter().for_each(|line| out::note(line));
     let what = format!("{} is a disk as slow as {name}; Ctrl-C ends it", args.at.join("disk").display());
-    let lateness = serve_until_end(&mount, &what)?.unwrap_or_default();
+    let lateness = serve_until_end((&mount, &args.at), &what, confinement)?.unwrap_or_default();
     let waits = watch.end();
     waits.missing.difference(&missing).for_each(|line| out::note(line));
     out::print(&format!("{}{path}{}\n", report(&lateness), waits.told(&lateness)))?;
@@ -42,25 +47,40 @@ pub(crate) fn disk(options: DiskOptions, name: &str) -> Result<DiskOptions, CliE
 }
 
 /// Says what there is, waits until it is taken away, and tells how well time was kept, if it is emulated.
-pub(crate) fn serve(mount: &Mount, what: &str) -> Result<(), CliError> {
-    let Some(lateness) = serve_until_end(mount, what)? else { return Ok(()) };
+pub(crate) fn serve(mount: (&Mount, &Path), what: &str, confinement: Option<Begun>) -> Result<(), CliError> {
+    let Some(lateness) = serve_until_end(mount, what, confinement)? else { return Ok(()) };
     out::print(&report(&lateness))?;
     judge([lateness.verdict(), None]);
     Ok(())
 }
 
 /// Says what there is, and waits until it is taken away. Returns how well time was kept, if it is emulated.
-fn serve_until_end(mount: &Mount, what: &str) -> Result<Option<Lateness>, CliError> {
-    let unmounter = mount.unmounter();
+fn serve_until_end(
+    (mount, at): (&Mount, &Path),
+    what: &str,
+    confinement: Option<Begun>,
+) -> Result<Option<Lateness>, CliError> {
+    let outside = if confinement.is_some() { Unmounter::start(at)? } else { None };
+    let needs_outside = outside.is_some();
+    let outside = Arc::new(Mutex::new(outside));
+    let (unmounter, for_end) = (mount.unmounter(), Arc::clone(&outside));
     let end = move || {
-        if let Err(e) = unmounter.unmount() {
+        if needs_outside {
+            drop(take(&for_end));
+        } else if let Err(e) = unmounter.unmount() {
             out::note(&format!("cannot unmount: {e}"));
         }
     };
     ctrlc::set_handler(end).map_err(|e| CliError::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    confine::finish(confinement)?;
     out::note(what);
     mount.wait();
+    take(&outside).into_iter().for_each(Unmounter::is_gone);
     mount.lateness().map_err(|e| CliError::Failed(e.to_string()))
+}
+
+fn take(outside: &Mutex<Option<Unmounter>>) -> Option<Unmounter> {
+    outside.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 fn judge(verdicts: [Option<String>; 2]) {

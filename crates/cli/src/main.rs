@@ -13,6 +13,7 @@
 mod advise;
 mod args;
 mod calibrate;
+mod confine;
 mod conform;
 mod control;
 mod doctor;
@@ -53,7 +54,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(answer) => return answer,
     };
-    if !matches!(cli.command, Some(Command::Emulate(_) | Command::Mount(_))) {
+    // These listen for Ctrl-C themselves: in a thread, which must not be there before they are confined.
+    if !matches!(cli.command, Some(Command::Emulate(_) | Command::Mount(_) | Command::Serve(_))) {
         end_quietly_on_ctrl_c();
     }
     match run(cli) {
@@ -94,7 +96,7 @@ const EXIT_INTERRUPTED: i32 = 128 + 2;
 /// Ctrl-C ends the run at once, with the progress bar wiped and nothing half-written: results are written
 /// when complete. A server is asked to end instead, and does so by itself. A command with `--resume` finishes
 /// its current runs, and a second Ctrl-C ends it. SIGTERM does the same.
-fn end_quietly_on_ctrl_c() {
+pub(crate) fn end_quietly_on_ctrl_c() {
     // Without a handler the default action does nearly the same, so failing to set one is no error.
     let _ = ctrlc::set_handler(|| {
         if serve::end() || resume::end() {

@@ -1,10 +1,12 @@
 //! `fairhead mount`: a folder, scheduled.
 
-use fairhead_live::control::Change;
+use fairhead_live::confine::{Confinement, Role};
+use fairhead_live::control::{Change, ControlOptions};
 use fairhead_live::{DiskOptions, Mount};
 use std::path::PathBuf;
 
 use crate::args::MountArgs;
+use crate::confine;
 use crate::control;
 use crate::emulate;
 use crate::error::CliError;
@@ -37,13 +39,24 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     if let Err(e) = Mount::raise_descriptor_limit() {
         out::note(&format!("cannot raise the limit of open files: {e}"));
     }
+    let confinement = confine::begin_mount(args.no_confinement, needs(&control))?;
     let mount = Mount::directory(options, &args.source, &args.at).map_err(refused)?;
     let _control = control::start(&control, mount.disk()).map_err(refused)?;
     for (path, change) in &groups {
         mount.disk().tell_group(path, *change).map_err(refused)?;
     }
     let (source, at) = (args.source.display(), args.at.display());
-    emulate::serve(&mount, &format!("{at} is {source}, scheduled by {}; Ctrl-C ends it", args.sched))
+    let what = format!("{at} is {source}, scheduled by {}; Ctrl-C ends it", args.sched);
+    emulate::serve((&mount, &args.at), &what, confinement)
+}
+
+/// What the mount needs for its start, beside its folder.
+fn needs(control: &ControlOptions) -> Confinement {
+    let needs = Confinement::new(Role::Mount);
+    match control.metrics {
+        Some(address) => needs.listens(address),
+        None => needs,
+    }
 }
 
 /// Parses the groups: the path of each cgroup, and its settings.

@@ -8,12 +8,14 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use fairhead_live::control::Change;
+use fairhead_live::confine::{Confinement, Role};
+use fairhead_live::control::{Change, ControlOptions};
 use fairhead_live::nbd::{EXPORT_KEYS, Export, ExportStats, Listen, Options, Server, TlsMode, TlsOptions};
 use fairhead_live::vhost::{Device, QUEUES_MAX};
 use fairhead_live::{DiskOptions, Error, ErrorKind};
 
 use crate::args::{ServeArgs, TlsArg};
+use crate::confine;
 use crate::control::{self, address};
 use crate::emulate;
 use crate::error::CliError;
@@ -70,6 +72,11 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     if let Some(path) = &args.record {
         disk = disk.record(path);
     }
+    // Started before the process is confined, so that its command is not.
+    let launcher = args.run.as_deref().map(Launcher::start);
+    let confinement =
+        confine::begin(args.no_confinement, needs(args, &exports, &devices, &listen, &control))?;
+    crate::end_quietly_on_ctrl_c();
     let options = Options {
         connections_max: usize::from(args.connections),
         connections_per_peer: args.connections_per_peer.map(usize::from),
@@ -93,11 +100,12 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let waiting =
         |w: &WantedDevice| format!("listening on {} for a virtual machine", w.device.socket.display());
     devices.iter().for_each(|w| out::note(&waiting(w)));
-    if let Some(command) = &args.run {
+    if let Some(launcher) = launcher {
         let place = server.addresses().first().cloned();
         let place = place.unwrap_or_else(|| Listen::Unix(devices[0].device.socket.clone()));
-        run(command, &uri(&place, args), &place, args.control.control.as_deref(), ended)?;
+        launcher.run(&uri(&place, args), &place, args.control.control.as_deref(), ended)?;
     }
+    confine::finish(confinement)?;
     let result = wait(&end, &server);
     drop(control);
     let lateness = args.emulate.as_ref().and_then(|_| server.disk().lateness().ok().flatten());
@@ -145,34 +153,98 @@ fn wait(end: &Receiver<Ended>, server: &Server) -> Result<(), CliError> {
     }
 }
 
-/// Runs a command, and tells when it has ended.
-fn run(
-    command: &str,
-    uri: &str,
-    place: &Listen,
-    control: Option<&Path>,
-    ended: Sender<Ended>,
-) -> Result<(), CliError> {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", command]).env("uri", uri);
-    if let Listen::Unix(path) = place {
-        shell.env("socket", path);
+/// What the server needs for its start, from its arguments.
+fn needs(
+    args: &ServeArgs,
+    exports: &[Wanted],
+    devices: &[WantedDevice],
+    listen: &[Listen],
+    control: &ControlOptions,
+) -> Confinement {
+    let mut needs = Confinement::new(Role::Serve);
+    for Wanted { export, .. } in exports {
+        needs = needs.file(&export.file, export.read_only);
     }
-    if let Some(path) = control {
-        shell.env("control", path);
+    for WantedDevice { device, .. } in devices {
+        needs = needs.file(&device.file, device.read_only).socket(&device.socket);
     }
-    let failed = |e| CliError::Failed(format!("cannot run '{command}': {e}"));
-    let mut child = shell.spawn().map_err(failed)?;
-    let command = command.to_owned();
-    std::thread::spawn(move || {
-        let result = match child.wait() {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("'{command}' ended with {status}")),
-            Err(e) => Err(format!("'{command}': {e}")),
+    if let Some(folder) = &args.export_dir {
+        needs = needs.opens_in(folder);
+    }
+    if let Some(folder) = &args.tls_certificates {
+        needs = needs.file(folder, true);
+    }
+    for place in listen {
+        needs = match place {
+            Listen::Unix(path) => needs.socket(path),
+            Listen::Tcp(address) => needs.listens(*address),
+            Listen::Vsock(_) | Listen::Descriptor(_) => needs,
         };
-        let _ = ended.send(Ended::Run(result));
-    });
-    Ok(())
+    }
+    if let Some(path) = &control.socket {
+        needs = needs.socket(path);
+    }
+    if let Some(address) = control.metrics {
+        needs = needs.listens(address);
+    }
+    match &args.record {
+        Some(path) => needs.creates(path),
+        None => needs,
+    }
+}
+
+/// A thread that runs a command.
+struct Launcher {
+    command: String,
+    /// The command, and who is told when it has ended.
+    order: Sender<(Command, Sender<Ended>)>,
+    /// Whether it could be started.
+    started: Receiver<std::io::Result<()>>,
+}
+
+impl Launcher {
+    /// Starts the thread, which waits for [`Self::run`].
+    fn start(command: &str) -> Self {
+        let (order, orders) = mpsc::channel::<(Command, Sender<Ended>)>();
+        let (start, started) = mpsc::channel();
+        let name = command.to_owned();
+        std::thread::spawn(move || {
+            let Ok((mut command, ended)) = orders.recv() else { return };
+            let mut child = match command.spawn() {
+                Ok(child) => child,
+                Err(e) => return drop(start.send(Err(e))),
+            };
+            let _ = start.send(Ok(()));
+            let result = match child.wait() {
+                Ok(status) if status.success() => Ok(()),
+                Ok(status) => Err(format!("'{name}' ended with {status}")),
+                Err(e) => Err(format!("'{name}': {e}")),
+            };
+            let _ = ended.send(Ended::Run(result));
+        });
+        Self { command: command.to_owned(), order, started }
+    }
+
+    /// Runs the command, and tells when it has ended.
+    fn run(
+        self,
+        uri: &str,
+        place: &Listen,
+        control: Option<&Path>,
+        ended: Sender<Ended>,
+    ) -> Result<(), CliError> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &self.command]).env("uri", uri);
+        if let Listen::Unix(path) = place {
+            shell.env("socket", path);
+        }
+        if let Some(path) = control {
+            shell.env("control", path);
+        }
+        let _ = self.order.send((shell, ended));
+        let started = self.started.recv().map_err(std::io::Error::other).flatten();
+        started.map_err(|e| CliError::Failed(format!("cannot run '{}': {e}", self.command)))
+    }
 }
 
 /// Where clients find it: the default export. Those that have to use TLS need the authority's certificate.

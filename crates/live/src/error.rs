@@ -22,6 +22,8 @@ pub enum ErrorKind {
     Group,
     /// A socket cannot be had.
     Socket,
+    /// The process cannot be confined.
+    Confinement,
     /// The engine has stopped.
     Stopped,
 }

@@ -16,6 +16,7 @@ pub mod buffer;
 mod causes;
 mod client_lanes;
 mod clock;
+pub mod confine;
 pub mod control;
 mod data;
 mod depth;

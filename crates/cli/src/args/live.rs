@@ -48,6 +48,10 @@ pub(crate) struct ServeArgs {
     /// writes, another server of QEMU's or ours, is refused.
     #[arg(long)]
     pub(crate) force_share: bool,
+    /// The folder whose files `fairhead ctl … export add` may export while the server runs, at any depth.
+    /// Without it, a confined server opens no more files.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) export_dir: Option<PathBuf>,
     /// The scheduler (`fairhead list schedulers`).
     #[arg(long, value_name = "NAME", default_value = "bfq")]
     pub(crate) sched: String,
@@ -89,6 +93,11 @@ pub(crate) struct ServeArgs {
     /// control socket in $control.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) run: Option<String>,
+    /// Run with all rights of the user. Without this option the command gives up what it does not need:
+    /// system calls, files, capabilities. Needed where a system call that it makes is refused (it says so in
+    /// one line), or below a debugger.
+    #[arg(long)]
+    pub(crate) no_confinement: bool,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
 }
@@ -174,6 +183,11 @@ pub(crate) struct EmulateArgs {
     /// An existing folder: the emulated disk is the file `disk` in it.
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) at: PathBuf,
+    /// Run with all rights of the user. Without this option the command gives up what it does not need:
+    /// system calls, files, capabilities. Needed where a system call that it makes is refused (it says so in
+    /// one line), or below a debugger.
+    #[arg(long)]
+    pub(crate) no_confinement: bool,
 }
 
 /// Help below the options of `emulate`: how it ends.
@@ -216,6 +230,11 @@ pub(crate) struct MountArgs {
     /// Record every event and decision of the scheduler in this file, for `fairhead replay-live`.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// Run with all rights of the user. Without this option the command gives up what it does not need:
+    /// system calls, files, capabilities. Needed where a system call that it makes is refused (it says so in
+    /// one line), or below a debugger.
+    #[arg(long)]
+    pub(crate) no_confinement: bool,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
 }
@@ -246,6 +265,7 @@ mod tests {
             panic!("emulate")
         };
         assert_eq!((args.disk.as_str(), args.file, args.at), ("nas2020", "disk.img".into(), "/mnt".into()));
+        assert!(!args.no_confinement, "confined unless told otherwise");
         assert!(refused(&["emulate", "nas2020", "disk.img"]).contains("<MOUNTPOINT>"));
     }
 

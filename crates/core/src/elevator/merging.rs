@@ -22,13 +22,7 @@ use crate::units::{Instant, Sectors, Tag};
 
 impl Common {
     /// Inserts a request that is not merged, now or later.
-    pub(super) fn insert_alone<S: Scheduler>(
-        &mut self,
-        sched: &mut S,
-        now: Instant,
-        tag: Tag,
-        rq: &Request,
-    ) {
+    pub(super) fn insert_alone<S: Scheduler>(&mut self, sched: &mut S, now: Instant, tag: Tag, rq: &Request) {
         let rq = Request { group: self.books.groups.home(rq.group), ..*rq };
         self.advance(now);
         self.requests.claim(tag, &rq, now, self.shown());

@@ -4,6 +4,7 @@ use super::books;
 use super::request::CLASSES;
 use super::value::name_of;
 use super::work::{Group, Snapshot};
+use crate::confine;
 use crate::latency::Latency;
 use crate::nbd::ExportStats;
 use fairhead_core::config::Shown;
@@ -40,7 +41,19 @@ pub(super) fn json(s: &Snapshot) -> Value {
         "in_flight": s.in_flight.0,
         "given_up": s.in_flight.1,
         "lateness": lateness,
+        "confinement": confine::status().map(confinement),
         "groups": s.groups.iter().map(group).collect::<Vec<_>>(),
+    })
+}
+
+/// What the process has given up, and how often it was held to that.
+fn confinement(s: &confine::Status) -> Value {
+    json!({
+        "seccomp": true,
+        "landlock": s.landlock,
+        "guards_files": s.guards_files,
+        "capabilities": s.capabilities,
+        "refused_calls": confine::refused_calls(),
     })
 }
 
@@ -154,6 +167,10 @@ pub(super) fn prometheus(s: &Snapshot) -> String {
     ] {
         head(&mut text, name, "gauge", about);
         let _ = writeln!(text, "fairhead_{name} {n}");
+    }
+    if confine::status().is_some() {
+        head(&mut text, "refused_calls_total", "counter", "System calls that confinement refused.");
+        let _ = writeln!(text, "fairhead_refused_calls_total {}", confine::refused_calls());
     }
     if let Some(l) = &s.lateness {
         head(

@@ -62,8 +62,11 @@ impl Mountpoint {
             return Err(failed(ErrorKind::File, &path, "not a directory"));
         }
         let file = match Self::mount_directly(&path, source, data_max) {
-            Err(e) if e.raw_os_error() == Some(libc::EPERM) => Self::ask_fusermount(&path, source, data_max)
-                .map_err(|e| failed(ErrorKind::Mount, &path, e))?,
+            // Users may not call `mount(2)`, and on some systems may not open `/dev/fuse`.
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EPERM | libc::EACCES)) => {
+                Self::ask_fusermount(&path, source, data_max)
+                    .map_err(|e| failed(ErrorKind::Mount, &path, e))?
+            }
             other => {
                 other.map_err(|e| failed(ErrorKind::Mount, &path, format!("cannot mount there: {e}")))?
             }

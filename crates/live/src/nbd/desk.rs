@@ -27,6 +27,7 @@ use super::session::Facts;
 use super::stats::{Books, Counters, ExportStats};
 use super::tls::TlsOptions;
 use crate::bio::FileId;
+use crate::confine;
 use crate::control::Change;
 use crate::disk::{DiskOptions, Shared};
 use crate::engine::{Context, Message};
@@ -100,6 +101,11 @@ impl Exports {
                 ErrorKind::Setting,
                 format!("export {}: there is one of that name", export.name),
             ));
+        }
+        if confine::status().is_some_and(|confined| !confined.opens_files) {
+            let why =
+                "a confined server opens no more files; --export-dir DIR at its start names where it may";
+            return Err(Error::new(ErrorKind::Confinement, format!("{}: {why}", export.file.display())));
         }
         let looked = look(&export.file, export.read_only)?;
         if let Some(row) = rows.iter().find(|row| row.identity.is_some() && row.identity == looked.identity) {
