@@ -196,7 +196,7 @@ fn needs(
 /// A thread that runs a command.
 struct Launcher {
     command: String,
-    /// The command, and who is told when it has ended.
+    /// The command, and where its end is reported.
     order: Sender<(Command, Sender<Ended>)>,
     /// Whether it could be started.
     started: Receiver<std::io::Result<()>>,

@@ -1,5 +1,6 @@
 //! The live commands confined, as they are by default: they work as without, nothing that they do is refused,
-//! and the kernel says that they are confined. `live/tests/confine.rs` tries from inside what they may not do.
+//! and the kernel says that they are confined. `live/tests/confine.rs` tries from inside what they may not
+//! do.
 
 #![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
 

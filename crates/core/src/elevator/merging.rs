@@ -4,8 +4,8 @@
 //! queued one starts is put in front (*front merge*, where the scheduler wants those). Both must go in one
 //! direction and be of one group, the scheduler may object, and the sum must respect the limits; a request
 //! that once hit a limit is left alone from then on, and one that must stay alone
-//! ([`insert_alone`](super::Elevator::insert_alone)) from the beginning. After a merge the grown request may touch its neighbour;
-//! then the two are *joined*.
+//! ([`insert_alone`](super::Elevator::insert_alone)) from the beginning. After a merge the grown request may
+//! touch its neighbour; then the two are *joined*.
 //!
 //! Example: `[100,8)` and `[200,8)` are queued (start, sectors). `[108,92)` comes: back merge into the first,
 //! which is now `[100,100)` and touches the second: joined into `[100,108)`. One request goes to the disk,

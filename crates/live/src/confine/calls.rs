@@ -1,8 +1,9 @@
 //! System calls: the table of those that a role makes, and the filter made of it.
 //!
 //! **To allow another call**, add a line to [`CALLS`]: its number, the roles that make it once they have
-//! started, and on what condition, if there is one. The groups of the table say what the calls are for. `strace -f` shows
-//! what a server makes; the line that a refused call leaves on the standard error output names it.
+//! started, and on what condition, if there is one. The groups of the table say what the calls are for.
+//! `strace -f` shows what a server makes; the line that a refused call leaves on the standard error output
+//! names it.
 //!
 //! Two calls are not in the table:
 //! - `clone3(2)` has its flags in memory, where a filter cannot look. It fails with ENOSYS, and the C library
@@ -135,7 +136,7 @@ const CALLS: &[Line] = calls! {
     SYS_nanosleep           ALL     Always,
     SYS_gettimeofday        ALL     Always,
     SYS_getrandom           ALL     Always,
-    // Who this is, and what there is.
+    // The user, and the machine.
     SYS_getuid              ALL     Always,
     SYS_geteuid             ALL     Always,
     SYS_getgid              ALL     Always,

@@ -1,10 +1,10 @@
 //! Landlock: the files, TCP ports and neighbours that a process may reach.
 //!
 //! A rule names a file or a folder with all below it. What no rule names cannot be opened; what was opened
-//! before stays open. Beside the files of the arguments, `/proc` and `/sys` may be read: what the disk is, and
-//! the process's own files. Processes outside cannot be looked into (`ptrace(2)`, `/proc/PID/environ`), sent
-//! signals, or reached by abstract sockets; no TCP connection can be opened, and ports can be listened on only
-//! if they were named.
+//! before stays open. Beside the files of the arguments, `/proc` and `/sys` may be read: what the disk is,
+//! and the process's own files. Processes outside cannot be looked into (`ptrace(2)`, `/proc/PID/environ`),
+//! sent signals, or reached by abstract sockets; no TCP connection can be opened, and ports can be listened
+//! on only if they were named.
 
 use super::failed;
 use crate::error::Error;

@@ -24,13 +24,14 @@
 //! - *Emulate* opens files for reading only, to see how long threads wait for a processor. It unmounts, too,
 //!   so landlock guards no files.
 //!
-//! **A call that is not allowed** fails with `EPERM`, and the process goes on: a call that no test has seen
-//! must not end a server with many clients. The first one of each kind is told in one line on the standard
+//! **A call that is not allowed** fails with `EPERM`, and the process continues: a call that no test has seen
+//! must not end a server with many clients. The first one of each kind leaves one line on the standard
 //! error output, and all are counted ([`refused_calls`]; `refused_calls` of `fairhead ctl`). Nothing in a
 //! healthy server makes such a call, so an alarm on that number is an alarm on an intruder or on a bug here.
-//! A call by a thread that has blocked signals ends the process by SIGSYS, since nobody can be told: the C
+//! A call by a thread that has blocked signals ends the process by SIGSYS, since no handler can run: the C
 //! library blocks them while it starts a process, so an attempt to start a program is mostly the end.
-//! A file that landlock refuses is an `EACCES` for the one who opens it, and an audit record since Linux 6.15.
+//! A file that landlock refuses is an `EACCES` for the thread that opens it, and an audit record since Linux
+//! 6.15.
 //!
 //! **What it does not do.**
 //! - Seccomp does not see what io_uring executes. A ring can open files, connect sockets and more. Landlock
@@ -202,7 +203,7 @@ impl Begun {
     pub fn finish(self) -> Result<(), Error> {
         refused::listen().map_err(|e| failed("SIGSYS", &e))?;
         calls::restrict(self.role, self.opens_later).map_err(|e| failed("seccomp", &e))?;
-        // Only the first one is told; a second one confines no less.
+        // The status is that of the first one; a second one confines no less.
         let _ = STATUS.set(self.status);
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Calls that were refused: one line for the first of each kind, and a count.
 //!
 //! The filter sends the thread that made the call a SIGSYS, with the registers as they were. The handler puts
-//! `-EPERM` where the kernel puts results, so that the thread goes on as if the kernel had refused. It calls
-//! only what a handler may: it reads and writes atomics, and calls `write(2)`.
+//! `-EPERM` where the kernel puts results, so that the thread continues as if the kernel had refused. It
+//! calls only what a handler may: it reads and writes atomics, and calls `write(2)`.
 //!
 //= man7 seccomp.2 SECCOMP_RET_TRAP
 
