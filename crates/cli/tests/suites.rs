@@ -4,6 +4,9 @@
 //! the source of a package and take minutes. What must pass is kept in `suites/*.txt`: each test that passes
 //! with the server that the suite is for, and why not if one need not pass with ours. `suites/run-*` says how
 //! a suite is run by hand.
+//!
+//! Two suites whose source cannot be had everywhere, nbd-tester-client and nbdkit's corpus for fuzzing, are
+//! written anew from their descriptions in `suites/tester.py`. That takes seconds, so it always runs.
 
 #![allow(clippy::disallowed_methods, reason = "programs are real")]
 
@@ -107,4 +110,27 @@ fn tests_of_libnbd_pass() {
         command.arg(source).arg(folder);
         command
     });
+}
+
+#[test]
+fn what_nbd_tester_and_a_corpus_for_fuzzing_do_is_served() {
+    const SIZE: u64 = 5 << 30;
+    if Command::new("python3").arg("--version").output().is_err() {
+        return println!("skipped: python3 is not installed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for mode in [&[][..], &["--cached"]] {
+        fs::File::create(folder.path().join("disk")).unwrap().set_len(SIZE).unwrap();
+        let out = Command::new(env!("CARGO_BIN_EXE_fairhead"))
+            .args(["serve", "--export", "disk=disk", "--socket", "s"])
+            .args(mode)
+            .arg("--run")
+            .arg(format!("python3 '{}' s disk {SIZE} > said", kept("tester.py").display()))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let said = fs::read_to_string(folder.path().join("said")).unwrap();
+        assert_eq!(said.lines().filter(|l| l.ends_with(" pass")).count(), 8, "{mode:?}: {said}");
+    }
 }
