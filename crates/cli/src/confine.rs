@@ -51,7 +51,7 @@ impl Unmounter {
     }
 
     /// The mount is gone: what is mounted there later is not ours.
-    pub(crate) fn is_gone(mut self) {
+    pub(crate) fn let_go(mut self) {
         let _ = self.ear.write_all(b"gone\n");
     }
 }

@@ -75,7 +75,7 @@ fn serve_until_end(
     confine::finish(confinement)?;
     out::note(what);
     mount.wait();
-    take(&outside).into_iter().for_each(Unmounter::is_gone);
+    take(&outside).into_iter().for_each(Unmounter::let_go);
     mount.lateness().map_err(|e| CliError::Failed(e.to_string()))
 }
 
