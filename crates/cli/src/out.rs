@@ -123,7 +123,7 @@ impl Stream {
     }
 }
 
-/// A line for the user beside the results, if somebody listens: a server goes on without.
+/// Prints a line for the user beside the results. An error is ignored: a server continues without a reader.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "fairhead: {text}");
 }

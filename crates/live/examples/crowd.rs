@@ -209,7 +209,7 @@ const CROWDS: [(&str, Crowd); 13] = [
     }),
 ];
 
-/// The same in some threads.
+/// Runs `work` in `count` threads, and returns the first error.
 fn together(count: usize, work: impl Fn() -> io::Result<()> + Sync) -> io::Result<()> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..count).map(|_| scope.spawn(&work)).collect();
@@ -217,7 +217,7 @@ fn together(count: usize, work: impl Fn() -> io::Result<()> + Sync) -> io::Resul
     })
 }
 
-/// Connections that each keep so many requests going; the numbers of the requests say what they are.
+/// Opens connections that each keep `depth` requests in flight. `ask` makes a request from its number.
 fn flood(
     connections: usize,
     depth: u64,
