@@ -16,7 +16,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -46,7 +46,13 @@ run() {
     echo "guest: reading"
     end=$(($(date +%s) + 60))
     while [ ! -e /tmp/enough ] && [ $(date +%s) -lt $end ]; do
-        dd if=/dev/vda of=/dev/null bs=64k skip=128 count=256 iflag=direct 2>/dev/null || return 7
+        # Four readers far apart, which the disk cannot serve as fast as they ask.
+        readers=
+        for place in 2100 6000 10000 14000; do
+            dd if=/dev/vda of=/dev/null bs=4k skip=$place count=50 iflag=direct 2>/dev/null &
+            readers="$readers $!"
+        done
+        wait $readers || return 7
     done
     echo "guest: writing"
     i=1
@@ -81,8 +87,9 @@ impl Place {
         file
     }
 
-    fn serve(&self, more: &[&str]) -> Process {
-        let (server, line, _) = start(
+    /// Starts the server. What it says later has to be kept, or it could not say it.
+    fn serve(&self, more: &[&str]) -> (Process, BufReader<ChildStderr>) {
+        let (server, line, said) = start(
             fairhead()
                 .args(["serve", "--sched", "bfq", "--vhost-user", "a.sock=a.img,weight=200,serial=gold"])
                 .args(["--vhost-user", "b.sock=b.img,weight=100", "--control", "c"])
@@ -92,7 +99,7 @@ impl Place {
                 .stdout(Stdio::null()),
         );
         assert!(line.starts_with("fairhead: listening on "), "{line}");
-        server
+        (server, said)
     }
 
     /// Bytes that each guest has read.
@@ -192,14 +199,14 @@ fn two_guests_share_a_slow_disk_by_weight_and_outlive_their_server() {
     std::thread::sleep(Duration::from_secs(4));
     let after = place.read().expect("statistics");
     let [gold, tin] = [0, 1].map(|i| after[i] - before[i]);
-    println!("weights 200 and 100: {:.1} and {:.1} MiB", gold / MIB as f64, tin / MIB as f64);
+    println!("weights 200 and 100: {:.2} and {:.2} MiB", gold / MIB as f64, tin / MIB as f64);
     guests.iter_mut().for_each(Machine::go_on);
     guests.iter_mut().for_each(|g| _ = g.hear("guest: wrote 2"));
-    server.kill();
+    server.0.kill();
     for kill in 0..3 {
         let mut server = place.serve(&[]);
         guests.iter_mut().for_each(|g| _ = g.hear(&format!("guest: wrote {}", 5 + 4 * kill)));
-        server.kill();
+        server.0.kill();
     }
     let _server = place.serve(&[]);
     for machine in &mut guests {

@@ -103,6 +103,25 @@ fn mistakes_are_one_line_each() {
 }
 
 #[test]
+fn devices_of_virtual_machines_have_their_settings() {
+    let place = Place::new();
+    let (file, socket) = (place.path("disk.img"), place.path("vm1.sock"));
+    let device = |rest: &str| refusal(&["--vhost-user", &format!("{socket}={file}{rest}")], 2);
+    assert!(device(",weigt=1").contains("did you mean 'weight'?"));
+    assert!(device(",queues=0").contains("queues=0: 1 to 64"));
+    assert!(device(",queues=65").contains("queues=65: 1 to 64"));
+    assert!(device(",readonly=1").contains("it has no value"));
+    assert!(device(",name=").contains("name has no value"));
+    assert!(refusal(&["--vhost-user", &socket], 2).contains("write PATH=FILE"));
+    let both = ["--vhost-user", &format!("{socket}={file}"), "--vhost-user", &format!("{socket}={file}")];
+    assert!(refusal(&both, 2).contains("two of that name"));
+    let device = format!("{socket}={file},weight=300,queues=2,serial=x,riops=500");
+    let out = fairhead(&["serve", "--vhost-user", &device, "--run", "test -S \"$socket\" && echo served"]);
+    let text = succeeded(&out);
+    assert!(text.contains("served") && text.contains("vm1 "), "{text}");
+}
+
+#[test]
 fn sigterm_ends_it_with_a_table() {
     let place = Place::new();
     let (export, socket) = (place.export(), place.path("s"));
