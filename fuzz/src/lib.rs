@@ -1,5 +1,6 @@
 //! What is fuzzed: the parsers, with bytes that users might hand in, the NBD protocol, with bytes that
-//! clients might send, a guest's memory and its virtual machine's messages, the control socket's requests, and the elevator, with operations made of bytes.
+//! clients might send, a guest's memory and its virtual machine's messages, the control socket's requests,
+//! and the elevator, with operations made of bytes.
 //!
 //! Each target is a function here, so that a fuzzer (`cargo xtask fuzz`, or `cargo fuzz run TARGET`) and a
 //! plain test (`tests/replay.rs`, over the committed corpus) run the same code.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a server works in real time")]
 
+mod in_time;
 mod vhost_guest;
 
 use fairhead_live::nbd::{Export, Listen, Options, Server};
@@ -364,6 +365,50 @@ fn a_device_is_for_the_users_that_it_names() {
         let is_served = out.status.success() && said.trim() == "20";
         assert_eq!(is_served, is_allowed, "{user}: {said}");
     }
+}
+
+#[test]
+fn two_guests_of_a_slow_disk_get_their_weights() {
+    in_time::in_time(|| {
+        let place = Place::new();
+        place.image("a.img", &vec![0; 64 * MIB]);
+        place.image("b.img", &vec![0; 64 * MIB]);
+        let model = fairhead_device::DeviceParams::preset("nas2020").unwrap();
+        let disk = DiskOptions::new::<&str>([]).scheduler("bfq").unwrap().emulate(model);
+        let Some(server) = try_serve(disk, &[place.device("a"), place.device("b")]) else { return };
+        server.disk().set_weight("a", 200).unwrap();
+        server.disk().set_weight("b", 100).unwrap();
+        let end = Instant::now() + Duration::from_secs(4);
+        let readers = ["a.sock", "b.sock"].map(|socket| {
+            let socket = place.at(socket);
+            std::thread::spawn(move || {
+                let mut guest = Guest::connect(&socket, Wishes::default());
+                let memory = guest.memory.clone();
+                let queue = &mut guest.queues[0];
+                for i in 0.. {
+                    while queue.in_flight() < 8 {
+                        queue.submit(
+                            &memory,
+                            READ,
+                            0,
+                            (i * 7919 + queue.in_flight() as u64 * 15013) % 16000 * 8,
+                            4096,
+                        );
+                    }
+                    queue.kick(&memory);
+                    if queue.wait(&memory, end.saturating_duration_since(Instant::now())).is_none() {
+                        return;
+                    }
+                }
+            })
+        });
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        let stats = server.stop();
+        let (gold, tin) = (stats[0].1.reads, stats[1].1.reads);
+        println!("weights 200 and 100: {gold} and {tin} reads");
+        let is_so = (1.6..2.5).contains(&(gold as f64 / tin as f64));
+        in_time::timely(is_so, format_args!("weights 2:1 gave {gold} and {tin} reads"));
+    });
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub(super) enum What {
     /// A ring may be read.
     Start(usize, Box<Setup>),
     /// Another eventfd for signals.
-    Call(usize, Option<Caller>),
+    Call(usize, Option<Box<Caller>>),
     /// A ring is not read any more. The answer is how far it was read; it comes when all that was read is
     /// answered.
     Stop(usize, mpsc::Sender<u16>),
@@ -98,7 +98,7 @@ pub(super) enum What {
 pub(super) struct Setup {
     pub(super) split: SplitRing,
     pub(super) kick: Arc<File>,
-    pub(super) call: Option<Caller>,
+    pub(super) call: Option<Box<Caller>>,
     pub(super) marks: Option<RingMarks>,
     /// Whether writes are stable when they are answered, because the guest does not flush.
     pub(super) is_write_through: bool,

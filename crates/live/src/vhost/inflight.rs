@@ -96,7 +96,7 @@ impl Inflight {
             || rings == 0
             || len < needed(rings, size)
             || end.is_none()
-            || offset % 8 != 0
+            || !offset.is_multiple_of(8)
         {
             return Err(io::Error::other(
                 "a region for requests in flight that is too small or has no such rings",

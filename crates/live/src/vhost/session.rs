@@ -154,8 +154,8 @@ impl<E: Engine> Session<E> {
     }
 }
 
-fn caller(file: &File) -> Result<Caller> {
-    file.try_clone().and_then(Caller::new).map_err(refused)
+fn caller(file: &File) -> Result<Box<Caller>> {
+    file.try_clone().and_then(Caller::new).map(Box::new).map_err(refused)
 }
 
 fn unsupported<T>() -> Result<T> {
