@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
 const SIZE: usize = 64 * MIB;
-/// What a guest writes: from here on, so many MiB, of a pattern that it reads at the start.
+/// What a guest writes: from here on, this many MiB, of a pattern that it reads at the start.
 const PATTERN: usize = MIB;
 const WRITTEN: usize = 16;
 

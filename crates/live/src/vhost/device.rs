@@ -5,7 +5,7 @@
 //! one, for ever. A virtual machine that stops in the middle of a message is hung up on.
 //!
 //! Once a second the thread looks at the size of the image. If it has changed, the device has another size,
-//! and the virtual machine is told.
+//! and the virtual machine gets a message.
 //!
 //! The crate `vhost` has no way to tell it that: of the socket for messages to the virtual machine, it gives
 //! out a wrapper that can send other things only. So the message that brings this socket is received here.
@@ -77,7 +77,7 @@ impl Device {
         }
     }
 
-    /// Who may open the socket, and who of these may go on.
+    /// Returns the users that can open the socket, and those of them that are served.
     pub(super) fn allowed(&self) -> (ForWhom, Allowed) {
         if self.allow_uids.is_empty() && self.allow_gids.is_empty() {
             return (ForWhom::Owner, Allowed::All);
@@ -246,7 +246,7 @@ impl Door {
         }
     }
 
-    /// Has a conversation. Returns whether the server goes on.
+    /// Has a conversation. Returns whether the server still runs.
     fn converse(&self, stream: UnixStream, id: u64) -> bool {
         let limits =
             stream.set_read_timeout(Some(MESSAGE_MAX)).and(stream.set_write_timeout(Some(MESSAGE_MAX)));

@@ -1,7 +1,7 @@
 //! The eventfds through which a guest and the server wake each other.
 //!
 //! They belong to the virtual machine's process as well, so nothing that it does with them may stop the
-//! thread that serves everybody. To write to an eventfd whose counter is full waits until somebody reads it,
+//! thread that serves everybody. To write to an eventfd whose counter is full waits until it is read,
 //! unless the descriptor does not block; and whether it blocks, the other process can change. So a signal is
 //! sent in another way: the kernel itself signals an eventfd when a ring has an outcome, and that never
 //! waits. Each [`Caller`] has a small ring with the guest's eventfd, and an operation that does nothing is

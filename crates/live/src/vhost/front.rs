@@ -302,7 +302,7 @@ impl Front for VhostFront {
         for place in std::mem::take(&mut self.awake) {
             let Some(guest) = find(&mut self.devices, place) else { continue };
             if guest.held.is_some() || !guest.again.is_empty() {
-                // It goes on when something of its device is answered.
+                // It continues when something of its device is answered.
                 stay.push(place);
                 continue;
             }

@@ -133,7 +133,7 @@ impl Engine for &Reader {
 }
 
 /// The bytes are messages: each is a code, flags, what file comes with it, the length that it claims, and as
-/// many bytes. Whatever they say, the conversation goes on or ends.
+/// many bytes. Whatever they say, the conversation continues or ends.
 pub fn conversation(data: &[u8]) {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     let memory = memory_file();

@@ -176,7 +176,7 @@ impl RingMarks {
     pub(super) fn taken(&mut self, head: u16) {
         self.counter(head).store(self.counter, Ordering::Relaxed);
         self.counter = self.counter.wrapping_add(1);
-        // The order of writes is what the next server relies on; nobody reads them before this one is dead.
+        // The order of writes is what the next server relies on; they are read only after this one is dead.
         fence(Ordering::Release);
         self.mark(head).store(1, Ordering::Release);
     }

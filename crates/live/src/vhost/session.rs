@@ -115,7 +115,7 @@ impl<E: Engine> Session<E> {
 
     /// Hands a ring to the engine's thread, if it has all that it needs and is not there.
     fn start(&mut self, index: usize) -> Result<()> {
-        // Without this feature, nobody enables rings: they are.
+        // Without this feature, rings are enabled from the start.
         let is_always_enabled = self.features & PROTOCOL_FEATURES == 0;
         let has_event_index = self.features & EVENT_INDEX != 0;
         let is_write_through = self.features & FLUSH == 0;

@@ -180,7 +180,7 @@ impl SplitRing {
         let mut is_indirect = false;
         loop {
             if index >= count {
-                return Err(Broken("a chain that goes on at no descriptor"));
+                return Err(Broken("a chain whose next descriptor does not exist"));
             }
             if into.len() == CHAIN_MAX {
                 return Err(Broken("a chain of more than 1024 descriptors"));
