@@ -9,7 +9,7 @@
 //!
 //! As words: `export add vm3=vm3.img,weight=300`, as behind `--export` of `serve`.
 
-use super::request::{Change, text};
+use super::change::{Change, text};
 use super::value::{bytes, clean, count, unknown};
 use crate::nbd::{EXPORT_KEYS, Export};
 use serde_json::{Map, Value, json};

@@ -20,6 +20,7 @@
 
 pub mod books;
 mod caller;
+mod change;
 mod export_request;
 mod guest;
 mod report;
@@ -30,8 +31,9 @@ mod value;
 pub(crate) mod work;
 
 pub use caller::Caller;
+pub use change::{Change, GROUP_KEYS};
 pub use export_request::ExportRequest;
-pub use request::{Change, GROUP_KEYS, LINE_MAX, Request, line_of_words};
+pub use request::{LINE_MAX, Request, line_of_words};
 
 use crate::clock::Clock;
 use crate::disk::{Disk, Shared};

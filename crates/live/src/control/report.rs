@@ -1,7 +1,7 @@
 //! Reports of a [`Snapshot`]: as JSON, under the kernel's names with their units, and as text for Prometheus.
 
 use super::books;
-use super::request::CLASSES;
+use super::change::CLASSES;
 use super::value::name_of;
 use super::work::{Group, Snapshot};
 use crate::confine;

@@ -1,5 +1,6 @@
 //! Lines and words against what they ask for, and what is said of those that ask for nothing that there is.
 
+use super::change::*;
 use super::request::*;
 use fairhead_core::sched::any::preset;
 use fairhead_core::units::{Class, Duration, Weight};

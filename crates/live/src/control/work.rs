@@ -1,14 +1,15 @@
 //! What a request does, in the engine's thread: short, and all of it or nothing.
 
+use super::change::Change;
 use super::export_request::ExportRequest;
-use super::request::{Change, Request};
+use super::request::Request;
 use super::value::{self, unknown};
 use crate::disk::Disk;
 use crate::emulation::Lateness;
 use crate::engine::Context;
 use crate::error::{Error, ErrorKind};
 use crate::latency::Latency;
-use crate::nbd::Exports;
+use crate::nbd::{Export, Exports};
 use fairhead_core::config::ConfigError;
 use fairhead_core::groups::{GroupStats, Refusal};
 use fairhead_core::sched::any::AnyConfig;
@@ -25,6 +26,20 @@ impl Disk {
     pub fn tell_group(&self, group: &str, change: Change) -> Result<(), Error> {
         let name = group.to_owned();
         self.call(move |context| context.tell_group(&name, &change))?
+    }
+}
+
+impl Exports {
+    /// Serves another file. Its group is made with these settings if there is none of its name.
+    ///
+    /// # Errors
+    /// If the name is taken, the file cannot be had or is served already, another program has locked it, the
+    /// export names users although only the server's own can open its sockets, its group exists and there are
+    /// settings for it, or the engine has stopped.
+    pub fn add(&self, export: &Export, change: Change) -> Result<(), Error> {
+        let group = export.group.clone();
+        let tell = move |context: &mut Context| context.tell_group(&group, &change);
+        self.add_with(export, change != Change::default(), tell)
     }
 }
 

@@ -18,28 +18,20 @@
 //! What it does not do: serve other users than those that the socket was opened for. A block device keeps its
 //! size; it is exported anew when that has changed.
 
+use super::export::{Export, allowed, check_certificates, check_name, facts, lock, look, served};
 use super::export_table::{Row, Served};
 use super::front::{NbdFront, Order};
-use super::image_lock::{self, Conflict};
-use super::peer::Allowed;
-use super::server::{Export, Looked, allowed, check_certificates, check_name, look};
 use super::session::Facts;
-use super::stats::{Books, Counters, ExportStats};
+use super::stats::{Books, ExportStats};
 use super::tls::TlsOptions;
-use crate::bio::FileId;
 use crate::confine;
-use crate::control::Change;
 use crate::disk::{DiskOptions, Shared};
 use crate::engine::{Context, Message};
 use crate::error::{Error, ErrorKind};
-use crate::mapped::Map;
-use crate::store::{FileTable, is_in_memory};
+use crate::store::FileTable;
 use crate::vhost::overlap;
 use fairhead_core::units::Sector;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io;
-use std::path::{Path, absolute};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -80,13 +72,14 @@ impl Exports {
         self.0.books.look()
     }
 
-    /// Serves another file. Its group is made with these settings if there is none of its name.
-    ///
-    /// # Errors
-    /// If the name is taken, the file cannot be had or is served already, another program has locked it, the
-    /// export names users although only the server's own can open its sockets, its group exists and there are
-    /// settings for it, or the engine has stopped.
-    pub fn add(&self, export: &Export, change: Change) -> Result<(), Error> {
+    /// Serves another file. If there are settings for its group, the group must be new, and `tell` makes
+    /// them.
+    pub(crate) fn add_with(
+        &self,
+        export: &Export,
+        has_settings: bool,
+        tell: impl FnOnce(&mut Context) -> Result<(), Error> + Send + 'static,
+    ) -> Result<(), Error> {
         let desk = self.begin();
         check_name(export)?;
         check_certificates(export, &self.0.tls)?;
@@ -122,7 +115,8 @@ impl Exports {
         let allowed = allowed(std::slice::from_ref(export), self.0.is_selective).remove(0);
         let facts = facts(export, &looked, size, self.0.is_rotational);
         let served = served(export, looked, (id, Sector(0)), allowed, Arc::default());
-        let added = self.0.ask(&desk, move |front, context| add(front, context, facts, served, change));
+        let added =
+            self.0.ask(&desk, move |front, context| add(front, context, facts, served, has_settings, tell));
         let added = added.and_then(|added| added);
         if added.is_err() {
             self.0.files.remove(id);
@@ -268,16 +262,17 @@ fn add(
     context: &mut Context,
     facts: Facts,
     served: Served,
-    change: Change,
+    has_settings: bool,
+    tell: impl FnOnce(&mut Context) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let group = served.group.clone();
-    if change != Change::default() && context.groups.find(&group).is_some() {
+    if has_settings && context.groups.find(&group).is_some() {
         let why = "there is one; change it with set";
         return Err(Error::new(ErrorKind::Group, format!("group {group}: {why}")));
     }
-    let (name, tells) = (facts.name.clone(), change != Change::default());
+    let name = facts.name.clone();
     front.exports().add(context, facts, served)?;
-    let told = if tells { context.tell_group(&group, &change) } else { Ok(()) };
+    let told = if has_settings { tell(context) } else { Ok(()) };
     if told.is_err()
         && let Some(number) = front.exports().find(&name)
     {
@@ -319,55 +314,4 @@ fn shown(row: &Row) -> Value {
         "peers": row.peers,
         "state": if row.is_closing { "closing" } else { "open" },
     })
-}
-
-/// Locks an image.
-pub(super) fn lock(file: &File, path: &Path, writes: bool) -> Result<(), Error> {
-    let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
-    let why = match image_lock::lock(file, writes).map_err(failed)? {
-        Ok(()) => return Ok(()),
-        Err(Conflict::IsWritten) => "another program writes it",
-        Err(Conflict::IsProtected) => "another program uses it and forbids others to write",
-    };
-    Err(Error::new(ErrorKind::Locked, format!("{}: {why}", path.display())))
-}
-
-/// What clients learn of an export.
-pub(super) fn facts(export: &Export, looked: &Looked, size: u64, rotational: bool) -> Facts {
-    Facts {
-        name: export.name.clone(),
-        description: export.description.clone(),
-        size,
-        write_end: size,
-        // What direct I/O does not take goes through the page cache.
-        block_size_min: 1,
-        read_only: export.read_only,
-        rotational,
-        fast_zero: looked.punches,
-    }
-}
-
-/// What the front needs of an export.
-pub(super) fn served(
-    export: &Export,
-    looked: Looked,
-    (file, start): (FileId, Sector),
-    allowed: Allowed,
-    counters: Arc<Counters>,
-) -> Served {
-    let has_pages = is_in_memory(&looked.lock);
-    Served {
-        file,
-        path: absolute(&export.file).unwrap_or_else(|_| export.file.clone()),
-        identity: looked.identity,
-        start,
-        group: export.group.clone(),
-        prio: export.prio,
-        has_pages,
-        map: has_pages.then(|| Map::new(&looked.lock)).flatten(),
-        lock: looked.lock,
-        allowed,
-        connections_max: export.connections_max.unwrap_or(usize::MAX),
-        counters,
-    }
 }

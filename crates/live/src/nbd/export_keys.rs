@@ -1,7 +1,7 @@
 //! The settings of an export as people write them: `allow_uid=1000` behind `--export` and in `ctl export
 //! add`.
 
-use super::server::Export;
+use super::export::Export;
 
 /// The settings of an export other than those of its group.
 pub const EXPORT_KEYS: [&str; 7] =

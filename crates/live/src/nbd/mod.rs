@@ -21,6 +21,7 @@
 
 mod connection;
 mod desk;
+mod export;
 mod export_keys;
 mod export_table;
 mod front;
@@ -34,9 +35,10 @@ mod vsock;
 mod wire;
 
 pub use desk::Exports;
+pub use export::Export;
 pub use export_keys::EXPORT_KEYS;
 pub(crate) use peer::{Allowed, Peer};
-pub use server::{Export, Listen, Options, Server};
+pub use server::{Listen, Options, Server};
 pub use session::{Access, Command, Errno, Facts, Head, INPUT_MAX, Request, Session, Step, TRANSFER_MAX};
 pub use stats::ExportStats;
 pub(crate) use stats::{Counted, Counters};

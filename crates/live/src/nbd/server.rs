@@ -1,6 +1,7 @@
 //! A disk with an NBD front: opening files and sockets, and putting away the latter.
 
-use super::desk::{self, Desk, Exports};
+use super::desk::{Desk, Exports};
+use super::export::{self, Export, Looked, allowed, check_certificates, check_name, look};
 use super::export_table::ExportTable;
 use super::front::{Listener, NbdFront};
 use super::peer::Allowed;
@@ -13,89 +14,14 @@ use crate::disk::{Disk, DiskOptions};
 use crate::error::{Error, ErrorKind};
 use crate::fronts::Both;
 use crate::socket::{ForWhom, SocketFile, inherited, open_unix};
-use crate::store::{FileTable, Identity, identity};
+use crate::store::FileTable;
 use crate::vhost::{self, Device};
-use fairhead_core::units::IoPrio;
 use rustix::net::{AddressFamily, getsockname};
-use std::fs::{File, OpenOptions};
-use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
-
-/// A file that clients may use.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Export {
-    /// The export's name for clients.
-    pub name: String,
-    /// The file or block device.
-    pub file: PathBuf,
-    /// The group on whose account it is used.
-    pub group: String,
-    /// The class and level of its requests within the group.
-    pub prio: IoPrio,
-    /// Whether writes are refused.
-    pub read_only: bool,
-    /// A description for users.
-    pub description: String,
-    /// The users that may open it over a unix socket. Default: none is named, here and in `allow_gids`; then
-    /// every client may, or, if another export names some, only the user of the server and root.
-    pub allow_uids: Vec<u32>,
-    /// The groups whose users may open it, too.
-    pub allow_gids: Vec<u32>,
-    /// The clients with TLS that may open it: names in their certificates, which have to be verified.
-    pub allow_names: Vec<String>,
-    /// How many connections it may have. Default: as many as the server.
-    pub connections_max: Option<usize>,
-}
-
-impl Export {
-    /// An export in a group of its own, which has its name.
-    #[must_use]
-    pub fn new(name: impl Into<String>, file: impl Into<PathBuf>) -> Self {
-        let name = name.into();
-        Self {
-            group: name.clone(),
-            name,
-            file: file.into(),
-            prio: IoPrio::default(),
-            read_only: false,
-            description: String::new(),
-            allow_uids: Vec::new(),
-            allow_gids: Vec::new(),
-            allow_names: Vec::new(),
-            connections_max: None,
-        }
-    }
-}
-
-impl Export {
-    pub(super) const fn names_users(&self) -> bool {
-        !(self.allow_uids.is_empty() && self.allow_gids.is_empty())
-    }
-
-    const fn names_peers(&self) -> bool {
-        self.names_users() || !self.allow_names.is_empty()
-    }
-}
-
-/// The clients that may open each export. A socket that only its owner can open needs no list.
-pub(super) fn allowed(exports: &[Export], is_selective: bool) -> Vec<Allowed> {
-    let own = vec![0, rustix::process::geteuid().as_raw()];
-    let of = |e: &Export| match e.names_peers() {
-        true => Allowed::Some {
-            users: e.allow_uids.clone(),
-            groups: e.allow_gids.clone(),
-            names: e.allow_names.clone(),
-        },
-        false if is_selective => Allowed::Some { users: own.clone(), groups: Vec::new(), names: Vec::new() },
-        false => Allowed::All,
-    };
-    exports.iter().map(of).collect()
-}
 
 /// An address that clients connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -156,9 +82,6 @@ impl Default for Options {
 
 /// How long threads may take to encrypt and send what there is, at the end.
 const ENCRYPT_MAX: Duration = Duration::from_millis(500);
-
-/// A name of the protocol's has 4096 bytes at most.
-const NAME_MAX: usize = 4096;
 
 /// A disk that is served. When it is dropped, what clients are waiting for is finished, within five seconds,
 /// and they are hung up on.
@@ -239,9 +162,9 @@ impl Server {
             let one = |(i, ((export, looked), allowed)): (usize, ((&Export, Looked), Allowed))| {
                 let (extent, counters) = (&of_exports[i], Arc::default());
                 books.add(&export.name, &counters);
-                let facts = desk::facts(export, &looked, extent.size, rotational);
+                let facts = export::facts(export, &looked, extent.size, rotational);
                 let place = (FileId(i as u32), extent.start);
-                (facts, desk::served(export, looked, place, allowed, counters))
+                (facts, export::served(export, looked, place, allowed, counters))
             };
             let looked = exports.iter().zip(looked).zip(allowed(exports, is_selective));
             let table = looked.enumerate().map(one).collect();
@@ -341,39 +264,6 @@ fn check_names(exports: &[Export], images: &[Image<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Names in certificates mean nothing if these are not verified.
-pub(super) fn check_certificates(export: &Export, tls: &TlsOptions) -> Result<(), Error> {
-    if export.allow_names.is_empty() || tls.mode != TlsMode::Off && tls.verify_peer {
-        return Ok(());
-    }
-    let why =
-        format!("export {}: it names clients by their certificates, which are not verified", export.name);
-    Err(Error::new(ErrorKind::Setting, why))
-}
-
-pub(super) fn check_name(export: &Export) -> Result<(), Error> {
-    if export.name.len() <= NAME_MAX && export.description.len() <= NAME_MAX {
-        return Ok(());
-    }
-    let why = format!("export {:.20}…: names and descriptions have {NAME_MAX} bytes at most", export.name);
-    Err(Error::new(ErrorKind::Setting, why))
-}
-
-/// What is found out about a file before it is served.
-#[derive(Debug)]
-pub(super) struct Looked {
-    /// The image, to be locked; the lock holds as long as this is open.
-    pub(super) lock: Arc<File>,
-    pub(super) identity: Option<Identity>,
-    pub(super) punches: bool,
-}
-
-pub(super) fn look(path: &Path, read_only: bool) -> Result<Looked, Error> {
-    let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
-    let file = OpenOptions::new().read(true).write(!read_only).open(path).map_err(failed)?;
-    Ok(Looked { punches: !read_only && punches(&file), identity: identity(&file), lock: Arc::new(file) })
-}
-
 /// Exports and devices of one image have one lock: that of the one that writes, if there is one.
 fn share_locks(looked: &mut [Looked], images: &[Image<'_>]) {
     for i in 0..looked.len() {
@@ -395,20 +285,9 @@ fn lock_images(images: &[Image<'_>], looked: &[Looked]) -> Result<(), Error> {
             continue;
         }
         let writes = images.iter().zip(looked).any(|(other, file)| same(file) && !other.read_only);
-        desk::lock(&one.lock, image.file, writes)?;
+        export::lock(&one.lock, image.file, writes)?;
     }
     Ok(())
-}
-
-/// Whether the file system can punch holes. Behind the end of a file that changes nothing.
-fn punches(file: &File) -> bool {
-    let Ok(len) = file.metadata().map(|m| m.len().next_multiple_of(4096)) else { return false };
-    let Ok(at) = i64::try_from(len) else { return false };
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    // Of a block device only what is there can be punched.
-    // SAFETY: it names no memory.
-    file.metadata().is_ok_and(|m| m.is_file())
-        && unsafe { libc::fallocate(file.as_raw_fd(), mode, at, 4096) } == 0
 }
 
 /// Refuses an address that other machines can reach, unless TLS is required or the network is trusted.
