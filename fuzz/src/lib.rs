@@ -17,6 +17,8 @@ use fairhead_trace::format::{blkparse, blktrace, iolog};
 use fairhead_trace::{Format, Op, Record, Trace, TraceError};
 use std::fmt::Display;
 use std::io::Cursor;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use support::chance::Chance;
 use support::storm::Storm;
 
@@ -123,6 +125,20 @@ pub fn control(data: &[u8]) {
         }
         Err(message) => told(message),
     }
+}
+
+/// Any bytes are requests of a kernel on a folder, which are answered or refused; all that they make is in the
+/// folder.
+pub fn fuse(data: &[u8]) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let base = Path::new("/dev/shm");
+    let base = if base.is_dir() { base.to_owned() } else { std::env::temp_dir() };
+    let folder = base.join(format!("fairhead-fuzz-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(folder.join("folder")).expect("a new folder");
+    std::fs::write(folder.join("file"), b"bytes").expect("a new file");
+    fairhead_live::serve_bytes(&folder, data).expect("a folder");
+    std::fs::remove_dir_all(&folder).expect("nothing in it that cannot be removed");
 }
 
 /// Any bytes give requests that can be done, or end the connection; and how they are cut changes nothing. The

@@ -58,6 +58,11 @@ fn vhost_messages() {
 }
 
 #[test]
+fn fuse() {
+    replay("fuse", fairhead_fuzz::fuse);
+}
+
+#[test]
 fn nbd() {
     replay("nbd", fairhead_fuzz::nbd);
 }

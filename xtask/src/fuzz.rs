@@ -12,12 +12,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::{env, fs, thread};
 
-const TARGETS: [&str; 21] = [
+const TARGETS: [&str; 22] = [
     "job_file",
     "disk_preset",
     "disksim_drive",
     "elevator",
     "kernel_log",
+    "fuse",
     "nbd",
     "vhost_chains",
     "vhost_messages",

@@ -82,6 +82,7 @@ const STEPS: &[Step] = &[
     ("suites of others", suites),
     ("Python tools", python_tools),
     ("integration tests", || tests(&mut drawn("--test *"))),
+    ("FUSE over io_uring", over_uring),
     ("inbox, all interleavings", || tests(&mut loom())),
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
     ("same bytes in release", || tests(&mut same_bytes("release"))),
@@ -339,6 +340,26 @@ fn python_tools() -> Result<Outcome, String> {
             Outcome::Skipped("pip cannot install perfetto, viztracer and fio-plot".to_owned())
         }
     })
+}
+
+/// The tests of mounts once more, with requests that come by FUSE over io_uring: the other way is the kernel's
+/// default, so the integration tests take that.
+fn over_uring() -> Result<Outcome, String> {
+    const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
+    let Ok(before) = fs::read_to_string(SWITCH) else {
+        return Ok(Outcome::Skipped(format!("this kernel has no {SWITCH}")));
+    };
+    if fs::write(SWITCH, "Y").is_err() {
+        return Ok(Outcome::Skipped("only root may switch FUSE over io_uring on".to_owned()));
+    }
+    let mut test = cargo(
+        "test --package fairhead-live --profile sim --no-fail-fast \
+         --test mount --test suites --test signals --test power_cut -- --show-output",
+    );
+    let outcome = tests(test.env("FUSE_TRANSPORT", "uring"));
+    // As it was.
+    let _ = fs::write(SWITCH, before.trim());
+    outcome
 }
 
 /// The tests of all crates, in the profile that is fast and has every assertion on. What they draw follows

@@ -2,7 +2,7 @@
 
 use fairhead_live::confine::{Confinement, Role};
 use fairhead_live::control::{Change, ControlOptions};
-use fairhead_live::{DiskOptions, Mount};
+use fairhead_live::{DiskOptions, Mount, Transport};
 use std::path::PathBuf;
 
 use crate::args::MountArgs;
@@ -35,6 +35,12 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     if let Some(path) = &args.record {
         options = options.record(path);
     }
+    let transport = match args.fuse_transport.as_str() {
+        "uring" => Transport::Uring,
+        "dev" => Transport::Dev,
+        _ => Transport::Auto,
+    };
+    options = options.transport(transport);
     let refused = |e: fairhead_live::Error| CliError::from(&e);
     if let Err(e) = Mount::raise_descriptor_limit() {
         out::note(&format!("cannot raise the limit of open files: {e}"));
@@ -45,8 +51,10 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     for (path, change) in &groups {
         mount.disk().tell_group(path, *change).map_err(refused)?;
     }
+    let is_over_uring = transport != Transport::Dev && Transport::missing().is_none();
+    let way = if is_over_uring { "io_uring" } else { "/dev/fuse" };
     let (source, at) = (args.source.display(), args.at.display());
-    let what = format!("{at} is {source}, scheduled by {}; Ctrl-C ends it", args.sched);
+    let what = format!("{at} is {source}, scheduled by {}, over {way}; Ctrl-C ends it", args.sched);
     emulate::serve((&mount, &args.at), &what, confinement)
 }
 

@@ -38,6 +38,7 @@ use crate::engine::{Context, Engine, Front, Inputs, Mailbox, Message, OUTSIDE, S
 use crate::error::{Error, ErrorKind};
 use crate::extents::Finder;
 use crate::faults::Faults;
+use crate::fuse::Transport;
 use crate::groups::GroupTable;
 use crate::inbox::Inbox;
 use crate::recorder::Recorder;
@@ -84,6 +85,8 @@ pub struct DiskOptions {
     device: Option<Facts>,
     record: Option<PathBuf>,
     faults: Option<Faults>,
+    /// For mounts.
+    pub(crate) transport: Transport,
     /// Files that come and go; those that are named above are the first ones.
     pub(crate) table: Option<Arc<FileTable>>,
 }
@@ -107,6 +110,7 @@ impl DiskOptions {
             device: None,
             record: None,
             faults: None,
+            transport: Transport::default(),
             table: None,
         }
     }
@@ -205,6 +209,19 @@ impl DiskOptions {
     pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
         self.record = Some(path.into());
         self
+    }
+
+    /// Sets the way that requests take from the kernel, for a [`Mount`](crate::Mount). Default:
+    /// [`Transport::Auto`].
+    #[must_use]
+    pub const fn transport(mut self, transport: Transport) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// Whether a model makes it slow.
+    pub(crate) const fn is_emulated(&self) -> bool {
+        self.emulate.is_some()
     }
 
     /// Injects faults at the files, on purpose. Default: none.
@@ -374,7 +391,7 @@ impl Disk {
         let (lives, ended) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("fairhead".to_owned()).spawn(move || {
             let _lives = lives;
-            let mut ring = match Ring::new() {
+            let mut ring = match if front.sends_commands() { Ring::with_commands(0) } else { Ring::new() } {
                 Ok(ring) => ring,
                 Err(e) => {
                     let _ = ready.send(Err(e));
@@ -384,15 +401,15 @@ impl Disk {
             ring.set_threads(threads);
             clock::be_punctual(is_emulated);
             // SAFETY: the engine has the store, which has the pool, and drops the ring before both.
-            let is_registered = pool.arena().is_some_and(|(start, len)| unsafe { ring.register(start, len) });
+            let _ = pool.arena().is_some_and(|(start, len)| unsafe { ring.register(start, len) });
             let _ = ready.send(Ok(()));
             let engine = Arc::clone(&mail);
             // An engine that has stopped has no use for an answer.
             let hear = move |number, extents| engine.send(Message::Found { number, extents }).is_ok();
             let finder = Finder::new(hear);
             let inputs = Inputs { mail, bell, rung: pool.buffer(64), clock, recorder };
-            let store = Store::new(files, pool, is_registered, faults, finder);
-            Engine::new(ring, context, store, front, inputs).run()
+            let store = Store::new(files, pool, faults, finder);
+            Engine::new(context, store, front, inputs).run(ring)
         });
         let thread = thread.map_err(failed)?;
         match started.recv() {

@@ -24,8 +24,8 @@ use crate::data::Data;
 use crate::emulation::{Emulation, Lateness, Work};
 use crate::extents::Extent;
 use crate::groups::GroupTable;
+use crate::hands::{Hand, Hands, stay_on};
 use crate::inbox::{Inbox, Pushed};
-use crate::polling::Polling;
 use crate::recorder::Recorder;
 use crate::request_queue::{IoId, RequestQueue, Start};
 use crate::ring::{LARGE, Outcome, Ring, Token};
@@ -38,7 +38,8 @@ use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
 
 /// A wait ends about so late; the last of it is spun away when a model's moment is due.
 //= docs/reference/live.md#6-timers, measured
@@ -92,6 +93,8 @@ pub(crate) enum Message {
         number: usize,
         extents: Vec<Extent>,
     },
+    /// One of the engine's threads has failed.
+    Failed(io::Error),
     /// Anything else, which is rare.
     Call(Box<dyn FnOnce(&mut Context) + Send>),
     Stop,
@@ -117,6 +120,18 @@ impl Context {
 
 /// A front: the part that talks to clients, inside the engine's thread.
 pub(crate) trait Front: Send {
+    /// Whether the rings have to take commands.
+    fn sends_commands(&self) -> bool {
+        false
+    }
+    /// The number of threads that the engine is to have, each with a ring, at least one.
+    fn hands(&self) -> usize {
+        1
+    }
+    /// Whether [`Self::turn`] is wanted with the ring of this thread.
+    fn has_work_for(&self, _: usize) -> bool {
+        false
+    }
     /// The engine begins.
     fn begin(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()>;
     /// One of the front's operations has an outcome.
@@ -214,8 +229,6 @@ struct PendingCall {
 
 /// See the [module](self).
 pub(crate) struct Engine<F> {
-    // First, so that it goes before the memory that it may still name; see `stop`.
-    ring: Ring,
     context: Context,
     store: Store,
     front: F,
@@ -227,82 +240,179 @@ pub(crate) struct Engine<F> {
     recorder: Option<Recorder>,
     heard: Vec<Message>,
     stops_at: Option<Instant>,
-    polling: Polling,
+    hands: Hands,
+    /// No thread takes a turn any more.
+    is_over: bool,
     /// The bytes that this thread has copied since it last sent: clients take them while it copies the next.
     copied: u64,
     /// Whether there are pages among them.
     has_pages: bool,
     /// The bytes that are copied before they are sent.
     batch: u64,
-    /// Whether there was nothing to do before this turn.
-    has_waited: bool,
 }
 
-impl<F: Front> Engine<F> {
-    /// An engine in the thread that made the ring.
-    pub(crate) fn new(ring: Ring, context: Context, store: Store, front: F, inputs: Inputs) -> Self {
+/// An engine that its threads share.
+type Shared<F> = Arc<Mutex<Engine<F>>>;
+
+/// How often a thread looks whether the turn of another one is over before it sleeps: for longer than most
+/// turns, as to sleep and to be woken takes longer than those.
+const LOOKS: u32 = 500;
+
+fn lock<F>(engine: &Shared<F>) -> MutexGuard<'_, Engine<F>> {
+    for _ in 0..LOOKS {
+        match engine.try_lock() {
+            Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            Ok(engine) => return engine,
+            Err(TryLockError::Poisoned(_)) => break,
+        }
+    }
+    engine.lock().expect("a thread of the engine panicked")
+}
+
+impl<F: Front + 'static> Engine<F> {
+    /// An engine that has not begun.
+    pub(crate) fn new(context: Context, store: Store, front: F, inputs: Inputs) -> Self {
         let Inputs { mail, bell, rung, clock, recorder } = inputs;
-        let (pending, heard) = (BTreeMap::new(), Vec::new());
-        let (stops_at, polling) = (None, Polling::default());
         Self {
-            ring,
             context,
             store,
             front,
             mail,
             bell,
             rung,
-            pending,
+            pending: BTreeMap::new(),
             clock,
             recorder,
-            heard,
-            stops_at,
-            polling,
+            heard: Vec::new(),
+            stops_at: None,
+            hands: Hands::default(),
+            is_over: false,
             copied: 0,
             has_pages: false,
             batch: 0,
-            has_waited: false,
         }
     }
 
-    /// Works until it is stopped or fails. Then every client that waits gets an error.
-    pub(crate) fn run(mut self) -> io::Result<()> {
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.work()));
-        self.stop();
+    /// Works until it is stopped or fails, in the thread that made the ring, and in others if the front wants
+    /// them. Then every client that waits gets an error.
+    pub(crate) fn run(self, ring: Ring) -> io::Result<()> {
+        let hands = self.front.hands();
+        let engine = Arc::new(Mutex::new(self));
+        // Dropped first, so that it goes before the memory that it may still name; see `stop`.
+        let mut hand = Hand::new(ring);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            Self::begin(&engine, &mut hand, hands)?;
+            Self::work(&engine, &mut hand)
+        }));
+        let is_clean = Self::stop(&engine, &mut hand);
+        drop(hand);
+        if !is_clean {
+            // What the store still has keeps its memory for good.
+            std::mem::forget(engine);
+        }
         outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    fn work(&mut self) -> io::Result<()> {
-        self.listen()?;
-        self.front.begin(&mut self.context, &mut self.ring)?;
+    fn begin(engine: &Shared<F>, hand: &mut Hand, hands: usize) -> io::Result<()> {
+        let mut this = lock(engine);
+        this.hands.join(&hand.ring);
+        this.listen(&mut hand.ring)?;
+        let Self { front, context, .. } = &mut *this;
+        front.begin(context, &mut hand.ring)?;
+        drop(this);
+        if hands > 1 {
+            stay_on(0);
+        }
+        for number in 1..hands {
+            Self::begin_other(engine, number, hand.ring.threads())?;
+        }
+        Ok(())
+    }
+
+    /// Another thread of the engine.
+    fn begin_other(engine: &Shared<F>, number: usize, threads: u32) -> io::Result<()> {
+        let engine = Arc::clone(engine);
+        let other = move || {
+            let mail = Arc::clone(&lock(&engine).mail);
+            let work = || {
+                stay_on(number);
+                let mut ring = Ring::with_commands(number)?;
+                ring.set_threads(threads);
+                let mut hand = Hand::new(ring);
+                let mut this = lock(&engine);
+                this.hands.join(&hand.ring);
+                let Self { front, context, .. } = &mut *this;
+                front.begin(context, &mut hand.ring)?;
+                drop(this);
+                let outcome = Self::work(&engine, &mut hand);
+                lock(&engine).hands.leave(number);
+                outcome
+            };
+            if let Err(e) = work() {
+                // An engine that has stopped does not mind.
+                let _ = mail.send(Message::Failed(e));
+            }
+        };
+        thread::Builder::new().name("fairhead".to_owned()).spawn(other).map(drop)
+    }
+
+    /// A turn, and a wait, and so on, until the engine stops.
+    fn work(engine: &Shared<F>, hand: &mut Hand) -> io::Result<()> {
         loop {
-            self.context.now = self.clock.now();
-            self.hear()?;
-            while let Some(outcome) = self.ring.next() {
-                self.outcome(outcome)?;
-            }
-            self.model();
-            if self.context.queue.next_timer().is_some_and(|at| at <= self.context.now) {
-                self.context.queue.timer(self.context.now);
-            }
-            self.batch = if self.has_waited { FIRST } else { BATCH };
-            self.context.polls = !self.polling.window.is_zero() && self.context.emulation.is_none();
-            // What is sent may make room for more.
-            while self.work_once()? {}
-            self.record();
-            if self.stops_at.is_some_and(|at| self.is_quiet() || at <= self.context.now) {
+            let mut this = lock(engine);
+            this.awake(hand);
+            if this.is_over {
                 return Ok(());
             }
-            self.wait()?;
+            this.turn(hand)?;
+            if hand.is_first() && this.is_at_end() {
+                return Ok(());
+            }
+            let most = this.prepare_to_wait(hand)?;
+            drop(this);
+            hand.ring.wait(most)?;
         }
+    }
+
+    /// All that there is to do.
+    fn turn(&mut self, hand: &mut Hand) -> io::Result<()> {
+        self.context.now = self.clock.now();
+        if hand.is_first() {
+            self.hear()?;
+        }
+        while let Some(outcome) = hand.ring.next() {
+            self.outcome(&mut hand.ring, outcome)?;
+        }
+        self.model();
+        if self.context.queue.next_timer().is_some_and(|at| at <= self.context.now) {
+            self.context.queue.timer(self.context.now);
+        }
+        self.batch = if hand.has_waited { FIRST } else { BATCH };
+        self.context.polls = !hand.polling.window.is_zero() && self.context.emulation.is_none();
+        // What is sent may make room for more.
+        while self.work_once(&mut hand.ring)? {}
+        self.record();
+        Ok(())
+    }
+
+    /// Wakes other threads that sleep while there is something for their rings. The first one sees whether
+    /// the engine may stop.
+    fn nudge(&mut self, ring: &mut Ring) -> io::Result<()> {
+        let Self { front, hands, stops_at, .. } = self;
+        hands.nudge(ring, |other| front.has_work_for(other) || other == 0 && stops_at.is_some())
+    }
+
+    /// Whether the engine may stop, or waits no longer.
+    fn is_at_end(&self) -> bool {
+        self.stops_at.is_some_and(|at| self.is_quiet() || at <= self.context.now)
     }
 
     /// All that can be done now, or as much as is worth sending before the rest. Returns whether there was
     /// anything.
-    fn work_once(&mut self) -> io::Result<bool> {
+    fn work_once(&mut self, ring: &mut Ring) -> io::Result<bool> {
         let mut any = false;
         let before = self.context.queue.submitted();
-        while self.start()? | self.answer() {
+        while self.start(ring)? | self.answer() {
             any = true;
             if self.is_worth_sending() {
                 break;
@@ -310,7 +420,7 @@ impl<F: Front> Engine<F> {
         }
         (self.copied, self.has_pages) = (0, false);
         self.batch = BATCH;
-        self.front.turn(&mut self.context, &mut self.ring)?;
+        self.front.turn(&mut self.context, ring)?;
         Ok(any || self.context.queue.submitted() != before)
     }
 
@@ -330,11 +440,11 @@ impl<F: Front> Engine<F> {
         self.pending.is_empty() && self.store.under_way() == 0 && self.front.is_quiet()
     }
 
-    fn listen(&mut self) -> io::Result<()> {
+    fn listen(&mut self, ring: &mut Ring) -> io::Result<()> {
         let (at, len) = (self.rung.as_mut_ptr(), self.rung.len() as u32);
         let read = Read::new(Fd(self.bell.as_raw_fd()), at, len).build();
-        // SAFETY: the buffer is the engine's, which is not dropped before the ring is.
-        unsafe { self.ring.push(read, Token::Wake) }
+        // SAFETY: the buffer is the engine's, which is not dropped before the rings are.
+        unsafe { ring.push(read, Token::Wake) }
     }
 
     /// What other threads say.
@@ -365,6 +475,7 @@ impl<F: Front> Engine<F> {
                     self.store.found(&mut self.context.queue, number, extents);
                     self.store_finished();
                 }
+                Message::Failed(e) => return Err(e),
                 Message::Call(call) => call(&mut self.context),
                 Message::Stop => {
                     self.stops_at = Some(self.context.now + STOP_MAX);
@@ -376,13 +487,13 @@ impl<F: Front> Engine<F> {
         Ok(())
     }
 
-    fn outcome(&mut self, outcome: Outcome) -> io::Result<()> {
+    fn outcome(&mut self, ring: &mut Ring, outcome: Outcome) -> io::Result<()> {
         match outcome.token {
-            Token::Wake => self.listen(),
-            Token::Front(number) => self.front.outcome(&mut self.context, &mut self.ring, number, outcome),
+            Token::Wake => self.listen(ring),
+            Token::Front(number) => self.front.outcome(&mut self.context, ring, number, outcome),
             Token::Store(number) => {
                 let queue = &mut self.context.queue;
-                self.store.completed(&mut self.ring, queue, number, outcome.result)?;
+                self.store.completed(ring, queue, number, outcome.result)?;
                 self.store_finished();
                 Ok(())
             }
@@ -425,7 +536,7 @@ impl<F: Front> Engine<F> {
     }
 
     /// Ios go to the disk, until enough have been done here to be sent. Returns whether there were any.
-    fn start(&mut self) -> io::Result<bool> {
+    fn start(&mut self, ring: &mut Ring) -> io::Result<bool> {
         let mut any = false;
         while let Some(start) = self.context.queue.next(self.context.now) {
             any = true;
@@ -437,7 +548,7 @@ impl<F: Front> Engine<F> {
                         let fua = queue.pieces(io).iter().any(|p| p.fua);
                         model.start(*now, io, queue.request(io), fua);
                     }
-                    if let Some(bytes) = self.store.start(&mut self.ring, queue, io)? {
+                    if let Some(bytes) = self.store.start(ring, queue, io)? {
                         self.done_here(io);
                         self.copied += bytes;
                         self.has_pages |= is_read && bytes >= LARGE;
@@ -454,7 +565,7 @@ impl<F: Front> Engine<F> {
                     if let Some(model) = emulation {
                         model.flush(*now, file);
                     }
-                    self.store.flush(&mut self.ring, file)?;
+                    self.store.flush(ring, file)?;
                 }
             }
         }
@@ -486,8 +597,8 @@ impl<F: Front> Engine<F> {
         any
     }
 
-    /// Until there is something to do.
-    fn wait(&mut self) -> io::Result<()> {
+    /// How long a thread may wait in its ring; `None`: until something comes.
+    fn prepare_to_wait(&mut self, hand: &mut Hand) -> io::Result<Option<Duration>> {
         let now = self.clock.now();
         let timer = [self.context.queue.next_timer(), self.front.next_timer(), self.stops_at]
             .into_iter()
@@ -497,40 +608,54 @@ impl<F: Front> Engine<F> {
         let due = [timer, moment.map(|at| at - SPIN)].into_iter().flatten().min();
         let most = due.map(|at| at.saturating_since(now));
         if most == Some(Duration::ZERO) {
-            self.front.rest(&mut self.context, &mut self.ring)?;
-            return self.ring.wait(most);
+            self.front.rest(&mut self.context, &mut hand.ring)?;
+            self.nudge(&mut hand.ring)?;
+            return Ok(most);
         }
-        let has_news = self.look(now, most)?;
+        let has_news = self.look(hand, now, most)?;
         if !has_news {
-            self.front.rest(&mut self.context, &mut self.ring)?;
+            self.front.rest(&mut self.context, &mut hand.ring)?;
         }
-        let sleeps = !has_news && self.mail.inbox.sleep();
-        self.ring.wait(if sleeps { most } else { Some(Duration::ZERO) })?;
-        self.mail.inbox.wake();
-        let idle = self.clock.now().saturating_since(now);
-        self.has_waited = idle >= IDLE;
-        self.polling.learn(idle);
-        Ok(())
+        self.nudge(&mut hand.ring)?;
+        let sleeps = !has_news && (!hand.is_first() || self.mail.inbox.sleep());
+        hand.rests_since = Some(now);
+        self.hands.sleeps(hand.ring.hand(), sleeps);
+        Ok(if sleeps { most } else { Some(Duration::ZERO) })
+    }
+
+    /// The wait of a thread is over.
+    fn awake(&mut self, hand: &mut Hand) {
+        self.hands.sleeps(hand.ring.hand(), false);
+        let Some(since) = hand.rests_since.take() else { return };
+        if hand.is_first() {
+            self.mail.inbox.wake();
+        }
+        let idle = self.clock.now().saturating_since(since);
+        hand.has_waited = idle >= IDLE;
+        hand.polling.learn(idle);
     }
 
     /// For a little while. Returns whether there is news.
-    fn look(&mut self, now: Instant, most: Option<Duration>) -> io::Result<bool> {
-        let window = most.map_or(self.polling.window, |most| most.min(self.polling.window));
-        // A thread that runs a model keeps its processor; and workers need the processor more than it does.
-        if window.is_zero() || self.context.emulation.is_some() || self.ring.has_busy_workers() {
+    fn look(&mut self, hand: &mut Hand, now: Instant, most: Option<Duration>) -> io::Result<bool> {
+        let window = most.map_or(hand.polling.window, |most| most.min(hand.polling.window));
+        // A thread that runs a model keeps its processor; workers need the processor more than it does; and
+        // of several, each is where its callers are, which need it, too.
+        let has_others = self.hands.are_many();
+        if window.is_zero() || has_others || self.context.emulation.is_some() || hand.ring.has_busy_workers()
+        {
             return Ok(false);
         }
         // What is in line has to be sent before anything comes of it.
-        self.ring.wait(Some(Duration::ZERO))?;
+        hand.ring.wait(Some(Duration::ZERO))?;
         let mut last = self.clock.now();
         while last < now + window {
             self.context.now = last;
-            if self.front.poll(&mut self.context) || self.ring.has_news() || self.mail.inbox.has_messages() {
+            if self.front.poll(&mut self.context) || hand.ring.has_news() || self.mail.inbox.has_messages() {
                 return Ok(true);
             }
             std::thread::yield_now();
             let back = self.clock.now();
-            if !self.polling.gave_way(back.saturating_since(last)) {
+            if !hand.polling.gave_way(back.saturating_since(last)) {
                 break;
             }
             last = back;
@@ -538,8 +663,19 @@ impl<F: Front> Engine<F> {
         Ok(false)
     }
 
-    /// Nothing is heard any more. What the store still has keeps its memory for good.
-    fn stop(mut self) {
+    /// Nothing is heard any more. Returns whether no memory is in use.
+    fn stop(engine: &Shared<F>, hand: &mut Hand) -> bool {
+        // After a panic in a turn, too.
+        let mut this = engine.lock().unwrap_or_else(PoisonError::into_inner);
+        this.is_over = true;
+        // Their rings go with them. Failing that, they have the memory as long as they want.
+        let _ = this.hands.nudge(&mut hand.ring, |_| true);
+        let _ = hand.ring.wait(Some(Duration::ZERO));
+        this.close();
+        this.store.under_way() == 0 && this.front.is_quiet()
+    }
+
+    fn close(&mut self) {
         // Workers that send to clients which do not read end with this, and so does the process.
         self.front.hang_up();
         self.record();
@@ -551,9 +687,6 @@ impl<F: Front> Engine<F> {
         }
         for (_, call) in std::mem::take(&mut self.pending) {
             (call.done)(Err(Errno::SHUTDOWN), None);
-        }
-        if self.store.under_way() > 0 || !self.front.is_quiet() {
-            std::mem::forget(self);
         }
     }
 }

@@ -31,6 +31,7 @@ mod fronts;
 mod fuse;
 mod groups;
 mod guest_data;
+mod hands;
 mod inbox;
 mod lane_id;
 mod latency;
@@ -57,7 +58,9 @@ pub use disk::{Client, Disk, DiskOptions, Pending};
 pub use emulation::Lateness;
 pub use error::{Error, ErrorKind};
 pub use faults::{Fault, FaultOp, Faults, Harm};
-pub use fuse::{Mount, Unmount, Way};
+#[doc(hidden)]
+pub use fuse::serve_bytes;
+pub use fuse::{Mount, Transport, Unmount, Way};
 pub use probe::Probe;
 pub use request_queue::{IoId, Piece, RequestQueue, Settings, Start};
 pub use transfer::{Run, Then, Transfer};

@@ -16,10 +16,11 @@
 //! that it names.
 
 use fairhead_core::units::Duration;
-use io_uring::opcode::AsyncCancel;
-use io_uring::types::{SubmitArgs, Timespec};
-use io_uring::{IoUring, squeue};
+use io_uring::opcode::{AsyncCancel, MsgRingData};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, Submitter, cqueue, squeue};
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::ptr::NonNull;
 
 /// The owner of an outcome.
@@ -75,8 +76,90 @@ const QUIET: u64 = 3;
 const ENTRIES: u32 = 256;
 const OUTCOMES: u32 = 8192;
 
+/// The kernel's ring, with entries of 64 bytes, or of 128 where commands need them.
+enum Line {
+    Short(IoUring),
+    Long(IoUring<squeue::Entry128>),
+}
+
+impl Line {
+    fn submitter(&self) -> Submitter<'_> {
+        match self {
+            Self::Short(ring) => ring.submitter(),
+            Self::Long(ring) => ring.submitter(),
+        }
+    }
+
+    /// Sends what is in line.
+    fn submit(&self) -> io::Result<usize> {
+        self.submitter().submit()
+    }
+
+    /// Puts an operation in line, if there is room.
+    ///
+    /// # Safety
+    /// As for [`Ring::push`].
+    unsafe fn push(&mut self, operation: &squeue::Entry) -> Result<(), squeue::PushError> {
+        match self {
+            // SAFETY: as the caller says.
+            Self::Short(ring) => unsafe { ring.submission().push(operation) },
+            // SAFETY: as the caller says.
+            Self::Long(ring) => unsafe { ring.submission().push(&operation.clone().into()) },
+        }
+    }
+
+    /// Puts two linked operations in line, if there is room for both.
+    ///
+    /// # Safety
+    /// As for [`Ring::push`].
+    unsafe fn push_both(&mut self, both: [squeue::Entry; 2]) -> Result<(), squeue::PushError> {
+        match self {
+            // SAFETY: as the caller says.
+            Self::Short(ring) => unsafe { ring.submission().push_multiple(&both) },
+            // SAFETY: as the caller says.
+            Self::Long(ring) => unsafe { ring.submission().push_multiple(&both.map(squeue::Entry128::from)) },
+        }
+    }
+
+    /// Whether operations are in line; whether the kernel has work that makes outcomes; and whether it keeps
+    /// some.
+    fn state(&mut self) -> (bool, bool, bool) {
+        match self {
+            Self::Short(ring) => {
+                let line = ring.submission();
+                (!line.is_empty(), line.taskrun(), line.cq_overflow())
+            }
+            Self::Long(ring) => {
+                let line = ring.submission();
+                (!line.is_empty(), line.taskrun(), line.cq_overflow())
+            }
+        }
+    }
+
+    /// Whether there are outcomes.
+    fn has_outcomes(&mut self) -> bool {
+        match self {
+            Self::Short(ring) => !ring.completion().is_empty(),
+            Self::Long(ring) => !ring.completion().is_empty(),
+        }
+    }
+
+    /// The next outcome that somebody waits for.
+    fn next(&mut self) -> Option<cqueue::Entry> {
+        let matters = |entry: &cqueue::Entry| entry.user_data() != QUIET;
+        match self {
+            Self::Short(ring) => ring.completion().find(matters),
+            Self::Long(ring) => ring.completion().find(matters),
+        }
+    }
+}
+
 pub(crate) struct Ring {
-    ring: IoUring,
+    ring: Line,
+    /// The number of the thread that has it.
+    hand: usize,
+    /// Whether the kernel knows of the memory that is registered beforehand.
+    is_registered: bool,
     /// How many operations workers may have at a time, and have.
     threads: u32,
     apart: u32,
@@ -85,16 +168,52 @@ pub(crate) struct Ring {
 impl Ring {
     /// A ring for the calling thread alone.
     pub(crate) fn new() -> io::Result<Self> {
-        let ring = IoUring::builder()
+        let ring = Line::Short(Self::builder().build(ENTRIES)?);
+        Ok(Self { ring, hand: 0, is_registered: false, threads: 0, apart: 0 })
+    }
+
+    /// A ring for the calling thread alone, the engine's of this number, that also takes
+    /// [commands](Self::push_command).
+    pub(crate) fn with_commands(hand: usize) -> io::Result<Self> {
+        let ring = Line::Long(Self::builder().build(ENTRIES)?);
+        Ok(Self { ring, hand, is_registered: false, threads: 0, apart: 0 })
+    }
+
+    /// The number of the engine's thread that has it.
+    pub(crate) const fn hand(&self) -> usize {
+        self.hand
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        match &self.ring {
+            Line::Short(ring) => ring.as_raw_fd(),
+            Line::Long(ring) => ring.as_raw_fd(),
+        }
+    }
+
+    /// Wakes the thread that waits in the ring of this descriptor. If that has gone, nothing becomes of it.
+    pub(crate) fn nudge(&mut self, ring: RawFd) -> io::Result<()> {
+        let message = MsgRingData::new(Fd(ring), 0, QUIET, None).build().flags(squeue::Flags::SKIP_SUCCESS);
+        // SAFETY: it names no memory.
+        unsafe { self.push_as(message, QUIET) }
+    }
+
+    /// Whether operations may name the memory that was [registered](Self::register).
+    pub(crate) const fn is_registered(&self) -> bool {
+        self.is_registered
+    }
+
+    fn builder<S: squeue::EntryMarker>() -> io_uring::Builder<S> {
+        let mut builder = IoUring::<S, cqueue::Entry>::builder();
+        builder
             .setup_single_issuer()
             .setup_defer_taskrun()
             // Says when outcomes wait to be heard, so that a turn that does not wait hears them, too.
             .setup_taskrun_flag()
             .setup_submit_all()
             .setup_cqsize(OUTCOMES)
-            .dontfork()
-            .build(ENTRIES)?;
-        Ok(Self { ring, threads: 0, apart: 0 })
+            .dontfork();
+        builder
     }
 
     /// Tells the kernel of memory that many operations will name, as buffer 0. Returns whether it agrees;
@@ -102,10 +221,11 @@ impl Ring {
     ///
     /// # Safety
     /// The memory stays as long as the ring.
-    pub(crate) unsafe fn register(&self, start: NonNull<u8>, len: usize) -> bool {
+    pub(crate) unsafe fn register(&mut self, start: NonNull<u8>, len: usize) -> bool {
         let memory = [libc::iovec { iov_base: start.as_ptr().cast(), iov_len: len }];
         // SAFETY: as the caller says.
-        unsafe { self.ring.submitter().register_buffers(&memory) }.is_ok()
+        self.is_registered = unsafe { self.ring.submitter().register_buffers(&memory) }.is_ok();
+        self.is_registered
     }
 
     /// Puts an operation in line.
@@ -122,8 +242,25 @@ impl Ring {
     unsafe fn push_as(&mut self, operation: squeue::Entry, number: u64) -> io::Result<()> {
         let operation = operation.user_data(number);
         // SAFETY: as the caller says.
-        while unsafe { self.ring.submission().push(&operation) }.is_err() {
+        while unsafe { self.ring.push(&operation) }.is_err() {
             self.ring.submit()?;
+        }
+        Ok(())
+    }
+
+    /// Puts a command for a file in line, which only a ring [with commands](Self::with_commands) takes.
+    ///
+    /// # Safety
+    /// As for [`Self::push`].
+    ///
+    /// # Panics
+    /// If the ring takes none.
+    pub(crate) unsafe fn push_command(&mut self, command: squeue::Entry128, token: Token) -> io::Result<()> {
+        let command = command.user_data(token.encode());
+        let Line::Long(ring) = &mut self.ring else { panic!("a ring that takes no commands") };
+        // SAFETY: as the caller says.
+        while unsafe { ring.submission().push(&command) }.is_err() {
+            ring.submit()?;
         }
         Ok(())
     }
@@ -141,7 +278,7 @@ impl Ring {
         let first = first.flags(squeue::Flags::IO_LINK | squeue::Flags::SKIP_SUCCESS).user_data(QUIET);
         let both = [first, second.user_data(token.encode())];
         // SAFETY: as the caller says.
-        while unsafe { self.ring.submission().push_multiple(&both) }.is_err() {
+        while unsafe { self.ring.push_both(both.clone()) }.is_err() {
             self.ring.submit()?;
         }
         Ok(())
@@ -157,6 +294,11 @@ impl Ring {
     /// Sets how many large operations workers may do at a time. At first 0: none.
     pub(crate) const fn set_threads(&mut self, threads: u32) {
         self.threads = threads;
+    }
+
+    /// How many large operations workers may do at a time.
+    pub(crate) const fn threads(&self) -> u32 {
+        self.threads
     }
 
     /// Whether a worker is free for a copy of `bytes` bytes. Half of the workers are for long copies: to wake
@@ -193,7 +335,7 @@ impl Ring {
                 let time = Timespec::new().sec(s).nsec(ns as u32);
                 self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
-            None => self.ring.submit_and_wait(1),
+            None => self.ring.submitter().submit_and_wait(1),
         };
         match outcome {
             Err(e)
@@ -211,18 +353,18 @@ impl Ring {
     /// Whether the kernel has anything to do: operations in line, outcomes that it keeps, or work that makes
     /// some.
     fn has_work(&mut self) -> bool {
-        let line = self.ring.submission();
-        !line.is_empty() || line.taskrun() || line.cq_overflow()
+        let (in_line, has_work, keeps_some) = self.ring.state();
+        in_line || has_work || keeps_some
     }
 
     /// Whether there are outcomes, or work that makes some; found out without the kernel.
     pub(crate) fn has_news(&mut self) -> bool {
-        self.ring.submission().taskrun() || !self.ring.completion().is_empty()
+        self.ring.state().1 || self.ring.has_outcomes()
     }
 
     /// The next outcome that is here.
     pub(crate) fn next(&mut self) -> Option<Outcome> {
-        let entry = self.ring.completion().find(|entry| entry.user_data() != QUIET)?;
+        let entry = self.ring.next()?;
         let number = entry.user_data();
         self.apart -= u32::from(number & APART != 0);
         Some(Outcome { token: Token::decode(number & !APART), result: entry.result() })
@@ -233,9 +375,7 @@ impl Ring {
 mod tests {
     use super::*;
     use io_uring::opcode::Read;
-    use io_uring::types::Fd;
     use std::io::Write;
-    use std::os::fd::AsRawFd;
 
     #[test]
     fn who_never_waits_hears_all_the_same() {

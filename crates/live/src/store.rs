@@ -58,18 +58,31 @@ pub(crate) fn is_in_memory(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|facts| facts.f_type == libc::TMPFS_MAGIC)
 }
 
-/// Whether a write with `RWF_DSYNC` is stable when it returns, however it is done. Whether it is cannot be
-/// tried out: what a store has not made stable looks the same until its power is cut.
-fn keeps_dsync(file: &File) -> bool {
-    const KNOWN: [libc::c_long; 5] = [
-        libc::TMPFS_MAGIC,
-        libc::EXT4_SUPER_MAGIC,
-        libc::XFS_SUPER_MAGIC,
-        libc::BTRFS_SUPER_MAGIC,
-        libc::F2FS_SUPER_MAGIC,
-    ];
-    let is_device = file.metadata().is_ok_and(|m| m.file_type().is_block_device());
-    is_device || rustix::fs::fstatfs(file).is_ok_and(|facts| KNOWN.contains(&facts.f_type))
+/// What there is to know of an open file.
+struct Facts {
+    identity: Option<Identity>,
+    is_in_memory: bool,
+    /// Whether a write with `RWF_DSYNC` is stable when it returns, however it is done. Whether it is cannot
+    /// be tried out: what a store has not made stable looks the same until its power is cut.
+    keeps_dsync: bool,
+}
+
+impl Facts {
+    fn of(file: &File) -> Self {
+        const KNOWN: [libc::c_long; 5] = [
+            libc::TMPFS_MAGIC,
+            libc::EXT4_SUPER_MAGIC,
+            libc::XFS_SUPER_MAGIC,
+            libc::BTRFS_SUPER_MAGIC,
+            libc::F2FS_SUPER_MAGIC,
+        ];
+        let meta = file.metadata().ok();
+        let is_device = meta.as_ref().is_some_and(|m| m.file_type().is_block_device());
+        let kind = rustix::fs::fstatfs(file).ok().map(|facts| facts.f_type);
+        let is_known = kind.is_some_and(|kind| KNOWN.contains(&kind));
+        let identity = meta.map(|m| if is_device { (true, m.rdev(), 0) } else { (false, m.dev(), m.ino()) });
+        Self { identity, is_in_memory: kind == Some(libc::TMPFS_MAGIC), keeps_dsync: is_device || is_known }
+    }
 }
 
 /// How a run is done; if one way is not supported, the next.
@@ -157,9 +170,7 @@ const PAGE: u64 = 4096;
 pub(crate) type Identity = (bool, u64, u64);
 
 pub(crate) fn identity(file: &File) -> Option<Identity> {
-    let facts = file.metadata().ok()?;
-    let is_device = facts.file_type().is_block_device();
-    Some(if is_device { (true, facts.rdev(), 0) } else { (false, facts.dev(), facts.ino()) })
+    Facts::of(file).identity
 }
 
 #[derive(Debug)]
@@ -170,7 +181,7 @@ struct Open {
     /// Whether the processor copies what is read and written: it is in the page cache, or in memory
     /// altogether.
     is_copied: bool,
-    /// See [`keeps_dsync`].
+    /// See [`Facts`].
     keeps_dsync: bool,
     /// The file by another way, if it is in memory: its pages can be handed on as they are.
     pages: Option<File>,
@@ -197,13 +208,11 @@ impl FileTable {
     pub(crate) fn add_with(&self, file: Arc<File>, cached: Option<Cached>) -> FileId {
         // SAFETY: it names no memory.
         let is_cached = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_DIRECT == 0 };
-        let is_in_memory = is_in_memory(&file);
+        let Facts { identity, is_in_memory, keeps_dsync } = Facts::of(&file);
         let is_copied = is_cached || is_in_memory;
         // What is opened around the page cache hands on copies.
         let pages =
             is_in_memory.then(|| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
-        let keeps_dsync = keeps_dsync(&file);
-        let identity = identity(&file);
         let open = Open { file, identity, cached, is_copied, keeps_dsync, pages };
         FileId(self.files().insert(open) as u32)
     }
@@ -251,7 +260,7 @@ impl FileTable {
         self.files()[file.0 as usize].pages.is_some()
     }
 
-    /// Whether writes to this file are stable when they return, if they say so ([`keeps_dsync`]). Those
+    /// Whether writes to this file are stable when they return, if they say so ([`Facts`]). Those
     /// through the page cache are not: of two at a time, one may hear of the error of the other.
     fn keeps_dsync(&self, file: FileId, is_cached: bool) -> bool {
         self.files()[file.0 as usize].keeps_dsync && !is_cached && !self.is_cached(file)
@@ -288,7 +297,6 @@ impl FileTable {
 pub(crate) struct Store {
     files: Arc<FileTable>,
     pool: Arc<Pool>,
-    is_registered: bool,
     zeros: Buffer,
     transfers: HashMap<usize, Transfer>,
     operations: Slab<Operation>,
@@ -318,7 +326,6 @@ impl Store {
     pub(crate) fn new(
         files: Arc<FileTable>,
         pool: Arc<Pool>,
-        is_registered: bool,
         faults: Option<Faults>,
         finder: Finder,
     ) -> Self {
@@ -328,7 +335,6 @@ impl Store {
         Self {
             files,
             pool,
-            is_registered,
             zeros,
             transfers,
             operations,
@@ -568,7 +574,7 @@ impl Store {
         let offset = first.offset + run.done;
         let len: u64 = transfer.rest(&run).map(|(_, bytes)| u64::from(bytes.end - bytes.start)).sum();
         let (mut vectors, is_fixed) = match way {
-            Way::Transfer => self.data_parts(queue, transfer, &run),
+            Way::Transfer => Self::data_parts(ring, queue, transfer, &run),
             Way::WriteZeros => (self.zero_parts(len), false),
             _ => (Box::default(), false),
         };
@@ -640,7 +646,7 @@ impl Store {
 
     /// The memory of a run's bytes, and whether it is in the arena.
     fn data_parts(
-        &self,
+        ring: &Ring,
         queue: &mut RequestQueue<Data>,
         transfer: &Transfer,
         run: &Run,
@@ -656,7 +662,7 @@ impl Store {
                 }
                 data => {
                     let data = data.memory_mut();
-                    is_fixed = self.is_registered && data.is_fixed();
+                    is_fixed = ring.is_registered() && data.is_fixed();
                     let data = &mut data[from as usize..to as usize];
                     parts.push(libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() });
                 }

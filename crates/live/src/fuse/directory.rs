@@ -27,11 +27,11 @@ use crate::engine::Context;
 use crate::store::{FileTable, is_in_memory};
 use fairhead_core::units::Sector;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags, Timespec,
-    Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
+    AtFlags, CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom, StatxFlags,
+    Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
 };
 use rustix::ioctl::{Setter, Updater, ioctl};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, getegid, geteuid, getrlimit};
 use slab::Slab;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -102,7 +102,16 @@ pub(crate) struct Directory {
     root_mount: Option<Arc<File>>,
     /// Held while names that lead to nodes change, and while they are followed.
     names: RwLock<()>,
+    /// The device of the folder, if that is in memory.
+    in_memory: Option<u64>,
 }
+
+/// The most bytes of a file that is removed at once: its pages are taken back, which takes about 1 ms for
+/// these.
+const REMOVED_MAX: u64 = 4 << 20;
+
+/// The most nodes that are forgotten at once.
+const FORGOTTEN_MAX: usize = 32;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -211,6 +220,7 @@ impl Directory {
             Some(Way::Handle { mount, .. }) => Some(mount),
             _ => None,
         };
+        let in_memory = is_in_memory(&root).then(|| root.metadata().map(|m| m.dev())).transpose()?;
         // A quarter is for nodes, a half for what programs have open, the rest for everything else.
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let for_nodes = (descriptors / 4).min(NODE_DESCRIPTORS_MAX) as usize;
@@ -224,6 +234,7 @@ impl Directory {
             mounts,
             root_mount,
             names: RwLock::default(),
+            in_memory,
         })
     }
 
@@ -288,6 +299,11 @@ impl Directory {
     /// What was just made belongs to who made it; its group may come from the folder. Bits that lend rights
     /// come last, when it is clear whose.
     fn own(&self, header: &Header, name: &OsStr, mode: u32) -> Result<(), Errno> {
+        // What this process makes is its own, and its group is inherited without any help.
+        let is_ours = header.uid == geteuid().as_raw() && header.gid == getegid().as_raw();
+        if is_ours && mode & LENDING == 0 {
+            return Ok(());
+        }
         let folder = self.node(header.node)?;
         let is_inherited = folder.metadata()?.mode() & libc::S_ISGID != 0;
         // An id of all ones means in the kernel, too, that the owner stays as it is.
@@ -378,9 +394,12 @@ impl Directory {
             Err(e) if e.raw_os_error() == Some(libc::EPERM) && is_appended => open_so(extra | libc::O_APPEND),
             other => other,
         };
-        let file = Arc::new(made.map_or_else(|| open(0), Ok)?);
-        let size = file.metadata()?.len();
-        let is_in_memory = is_in_memory(&file);
+        let at_once = self.at_once().bits() as i32;
+        let file = Arc::new(made.map_or_else(|| open(at_once), Ok)?);
+        let meta = file.metadata()?;
+        let size = meta.len();
+        // Also opened at once, so that a second way to it is of no use.
+        let is_in_memory = self.in_memory == Some(meta.dev());
         // The table has a file in memory twice.
         let descriptors = if is_in_memory { 2 } else { 1 };
         let add = |file: Arc<File>| {
@@ -390,9 +409,8 @@ impl Directory {
             Ok::<_, Errno>(file)
         };
         let buffered = add(Arc::clone(&file))?;
-        // As for a disk of such files: the ring takes them for slow unless told that they are not.
-        let more = if is_in_memory { libc::O_DIRECT | libc::O_NONBLOCK } else { libc::O_DIRECT };
-        let direct = open(more).ok().map(|f| add(Arc::new(f))).transpose();
+        let direct = if is_in_memory { None } else { open(libc::O_DIRECT).ok() };
+        let direct = direct.map(|f| add(Arc::new(f))).transpose();
         let direct = direct.inspect_err(|_| self.close(buffered))?;
         let start = {
             let mut nodes = lock(&self.nodes);
@@ -405,6 +423,31 @@ impl Directory {
         // Otherwise a program that waits for direct I/O could not be interrupted.
         let how = if is_direct { opened::DIRECT_IO } else { 0 };
         Ok(protocol::opened_reply(handle as u64, how | opened::PARALLEL_DIRECT_WRITES))
+    }
+
+    /// How files are opened so that the ring does not take them for slow, if they are in memory.
+    const fn at_once(&self) -> OFlags {
+        if self.in_memory.is_some() { OFlags::NONBLOCK } else { OFlags::empty() }
+    }
+
+    /// Whether a name in a folder leads to nothing, or to something on the same mount.
+    fn stays_here(&self, folder: u64, name: &OsStr) -> bool {
+        let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let within = ResolveFlags::NO_XDEV;
+        let open = |folder: Arc<File>| rustix::fs::openat2(&*folder, name, how, Mode::empty(), within);
+        let opened = self.node(folder).map(open);
+        matches!(opened, Ok(Ok(_) | Err(rustix::io::Errno::NOENT)))
+    }
+
+    /// Whether it takes no time to close the descriptor of a node, which may be the last one of a removed
+    /// file.
+    fn is_let_go_quickly(&self, node: u64) -> bool {
+        let found = lock(&self.nodes).find(node);
+        let is_small = |file: &File| {
+            let meta = file.metadata();
+            meta.is_ok_and(|m| Some(m.dev()) == self.in_memory && m.len() <= REMOVED_MAX)
+        };
+        matches!(found, Ok(Found::Here(file)) if is_small(&file))
     }
 
     fn read_folder(&self, node: u64) -> Result<Vec<Entry>, Errno> {
@@ -569,13 +612,19 @@ impl Directory {
         let folder = self.node(header.node)?;
         // A file that could not be opened is not made.
         lock(&self.open_files).after(opener, DESCRIPTORS_MAX)?;
-        let was_there = open_path(&folder, name).is_ok();
         let wished = OFlags::from_bits_retain(flags) & (OFlags::EXCL | OFlags::ACCMODE);
-        let how = OFlags::CREATE | OFlags::NOFOLLOW | wished;
-        let file = open_at(&folder, name, how, mode & !LENDING)?;
-        if !was_there {
-            self.own(header, name, mode)?;
-        }
+        let how = OFlags::CREATE | OFlags::NOFOLLOW | wished | self.at_once();
+        let file = match open_at(&folder, name, how | OFlags::EXCL, mode & !LENDING) {
+            // It is there, or was made a moment ago.
+            Err(Errno(libc::EEXIST)) if !wished.contains(OFlags::EXCL) => {
+                open_at(&folder, name, how, mode & !LENDING)?
+            }
+            made => {
+                let file = made?;
+                self.own(header, name, mode)?;
+                file
+            }
+        };
         let (node, attr) = self.look_up(header.node, name)?;
         self.created(node, attr, opener, flags, file)
     }
@@ -583,7 +632,8 @@ impl Directory {
     /// A file without a name, in the file system of the folder.
     fn create_nameless(&self, header: &Header, opener: &Opener, flags: u32, mode: u32) -> Reply {
         let folder = self.node(header.node)?;
-        let how = OFlags::TMPFILE | OFlags::from_bits_retain(flags) & (OFlags::EXCL | OFlags::ACCMODE);
+        let wished = OFlags::from_bits_retain(flags) & (OFlags::EXCL | OFlags::ACCMODE);
+        let how = OFlags::TMPFILE | wished | self.at_once();
         let file = open_at(&folder, OsStr::new("."), how, mode & !LENDING)?;
         let is_inherited = folder.metadata()?.mode() & libc::S_ISGID != 0;
         std::os::unix::fs::fchown(&file, Some(header.uid), (!is_inherited).then_some(header.gid))?;
@@ -753,7 +803,9 @@ impl Directory {
             | Operation::GetXattr { .. }
             | Operation::ListXattr { .. }
             | Operation::RemoveXattr { .. } => self.xattr(header, operation),
-            Operation::Flush { .. } | Operation::Destroy => Ok(Vec::new()),
+            // There is nothing to do when a file is closed, and the kernel need not ask again.
+            Operation::Flush { .. } => Err(Errno(libc::ENOSYS)),
+            Operation::Destroy => Ok(Vec::new()),
             _ => self.on_name(header, operation),
         }
     }
@@ -858,6 +910,39 @@ impl Tree for Directory {
 
     fn threads(&self) -> usize {
         4
+    }
+
+    /// In memory, what is done to one name or to attributes waits for nothing. Other file systems may wait
+    /// for a disk, and those that are mounted in the folder for anything.
+    fn is_quick(&self, header: &Header, operation: &Operation<'_>) -> bool {
+        let node = header.node;
+        let is_batch = matches!(operation, Operation::BatchForget { .. });
+        let is_here = |device| is_batch || lock(&self.nodes).is_on(node, device);
+        if !self.in_memory.is_some_and(is_here) {
+            return false;
+        }
+        match *operation {
+            // What is only made, and not opened, is nowhere else.
+            Operation::Create { flags, .. } if flags as i32 & libc::O_EXCL != 0 => true,
+            Operation::Lookup { name } | Operation::Create { name, .. } => self.stays_here(node, name),
+            Operation::Unlink { name } => {
+                let stat = |folder: Arc<File>| rustix::fs::statat(&*folder, name, AtFlags::SYMLINK_NOFOLLOW);
+                // If it is not there, it takes no time.
+                self.node(node).map(stat).is_ok_and(|s| s.map_or(true, |s| s.st_size as u64 <= REMOVED_MAX))
+            }
+            Operation::SetAttr(set) => set.size.is_none(),
+            Operation::GetAttr
+            | Operation::StatX { .. }
+            | Operation::Open { .. }
+            | Operation::OpenDir
+            | Operation::Flush { .. } => true,
+            Operation::Forget { .. } => self.is_let_go_quickly(node),
+            Operation::BatchForget { pairs } => {
+                pairs.len() <= FORGOTTEN_MAX * 16
+                    && protocol::forgotten(pairs).all(|(node, _)| self.is_let_go_quickly(node))
+            }
+            _ => false,
+        }
     }
 
     fn answer(&self, header: &Header, group: &str, operation: &Operation<'_>) -> Option<Reply> {

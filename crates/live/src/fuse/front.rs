@@ -18,17 +18,23 @@ pub(crate) use super::callers::Who;
 use super::callers::is_ending;
 use super::in_pieces::{LongRequest, Spot};
 use super::incoming::Incoming;
-use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADER};
+use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADER, flag, opcode};
+use super::queues::Queues;
 use super::range::Range;
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::data::Data;
 use crate::engine::{Context, Front};
-use crate::ring::{Outcome, Ring};
+use crate::inbox::{Inbox, Pushed};
+use crate::ring::{Outcome, Ring, Token};
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId};
-use std::collections::HashMap;
+use io_uring::opcode::Read;
+use io_uring::types::Fd;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
-use std::io::{self, IoSlice, Write};
+use std::io::{self, IoSlice, PipeReader, PipeWriter, Write};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
@@ -48,28 +54,61 @@ const LOOK_AFTER: Duration = Duration::from_ms(10);
 /// The most requests that are read in one turn of the engine.
 const BATCH: usize = 64;
 
-/// `/dev/fuse`, to reply from any thread.
+/// Tokens of the ring: a request read from the device, a reply of another thread, and entries of the kernel's
+/// queues from this number on.
+const DEVICE: usize = 0;
+const BELL: usize = 1;
+const ENTRIES: usize = 2;
+
+/// The ways to the kernel, from any thread.
 #[derive(Debug)]
-pub(crate) struct Channel(File);
+pub(crate) struct Channel {
+    /// `/dev/fuse`.
+    device: File,
+    /// Replies to what came in entries: only the engine's thread may hand those over.
+    replies: Inbox<(Header, Reply)>,
+    bell: PipeWriter,
+    /// Whether requests come through the kernel's queues.
+    has_queues: AtomicBool,
+}
 
 impl Channel {
-    pub(crate) fn new(file: File) -> Self {
-        Self(file)
+    /// The channel, and what is rung if the engine sleeps while there are replies.
+    pub(crate) fn new(device: File) -> io::Result<(Self, PipeReader)> {
+        let (bell, ringer) = io::pipe()?;
+        let replies = Inbox::new();
+        Ok((Self { device, replies, bell: ringer, has_queues: AtomicBool::new(false) }, bell))
     }
 
-    /// Replies. A caller that is not there any more, or a mount, has no use for it, and that is all that can
-    /// go wrong.
-    pub(crate) fn reply(&self, unique: u64, result: Result<&[u8], Errno>) {
+    /// Whether requests come through the kernel's queues, as far as that is known yet.
+    pub(crate) fn has_queues(&self) -> bool {
+        self.has_queues.load(Ordering::Relaxed)
+    }
+
+    /// Replies to what was read from the device. A caller that is not there any more, or a mount, has no use
+    /// for it, and that is all that can go wrong.
+    fn reply(&self, unique: u64, result: Result<&[u8], Errno>) {
         let data = result.unwrap_or_default();
         let header = protocol::reply_header(unique, result.map(|_| ()), data.len());
-        let _ = (&self.0).write_vectored(&[IoSlice::new(&header), IoSlice::new(data)]);
+        let _ = (&self.device).write_vectored(&[IoSlice::new(&header), IoSlice::new(data)]);
+    }
+
+    /// Replies from another thread than the engine's.
+    fn reply_from_afar(&self, header: &Header, reply: Reply) {
+        if header.entry.is_none() {
+            return self.reply(header.unique, reply.as_deref().map_err(|e| *e));
+        }
+        // An engine that has stopped has no use for it.
+        if self.replies.push((*header, reply)) == Pushed::Wake {
+            let _ = (&self.bell).write_all(&[1]);
+        }
     }
 
     /// The kernel does not use what it remembers of a node's attributes any more. Call it before the reply
     /// to the request that has changed them.
     pub(crate) fn forget_attributes(&self, node: u64) {
         // The kernel may not know the node any more, which is as good.
-        let _ = (&self.0).write(&protocol::stale_notice(node));
+        let _ = (&self.device).write(&protocol::stale_notice(node));
     }
 }
 
@@ -111,6 +150,10 @@ pub(crate) trait Tree: Send + Sync + 'static {
     /// The number of threads for operations that may block; 0 if none does.
     fn threads(&self) -> usize {
         0
+    }
+    /// Whether this operation cannot block, and takes no longer than to hand it to another thread.
+    fn is_quick(&self, _: &Header, _: &Operation<'_>) -> bool {
+        false
     }
     /// Anything else; `None` is not answered. The group is that of a caller which opens something, by name.
     fn answer(&self, header: &Header, group: &str, operation: &Operation<'_>) -> Option<Reply>;
@@ -158,6 +201,8 @@ struct WaitingRequest {
     bio: Option<BioId>,
     /// The thread that waits for it.
     thread: u32,
+    /// The entry that it came in.
+    entry: Option<u32>,
 }
 
 /// See the [module](self).
@@ -167,6 +212,18 @@ pub(crate) struct FuseFront<T> {
     /// One for each group: what one group has too much of must not keep the others from the disk.
     clients: HashMap<GroupId, ClientId>,
     incoming: Incoming,
+    /// Whether the kernel's queues are wanted, and those that there are.
+    wants_queues: bool,
+    /// The number of the engine's threads.
+    hands: usize,
+    queues: Option<Queues>,
+    /// Entries with requests that there was no room for.
+    deferred: VecDeque<usize>,
+    /// Rung for replies of other threads; where the ring puts what comes through it; and whether it does.
+    bell: PipeReader,
+    rung: Buffer,
+    is_listening: bool,
+    heard: Vec<(Header, Reply)>,
     /// By the number of the request.
     waiting: HashMap<u64, WaitingRequest>,
     /// Those of them that are done in pieces, with their headers. Each piece asks anew on whose account it
@@ -186,16 +243,26 @@ pub(crate) struct FuseFront<T> {
 }
 
 impl<T: Tree> FuseFront<T> {
-    /// A front for what is mounted, with the threads that were [hired](Self::hire) for it.
+    /// A front for what is mounted, with the threads that were [hired](Self::hire) for it. With `queues`, the
+    /// kernel is asked for its queues, which so many threads of the engine serve.
     pub(crate) fn new(
-        channel: Arc<Channel>,
+        (channel, bell): (Arc<Channel>, PipeReader),
         tree: Arc<T>,
         workers: Option<mpsc::Sender<Job>>,
         ended: mpsc::Sender<()>,
         pool: &Arc<Pool>,
+        queues: Option<usize>,
     ) -> Self {
         Self {
             channel,
+            wants_queues: queues.is_some(),
+            hands: queues.unwrap_or(1),
+            queues: None,
+            deferred: VecDeque::new(),
+            bell,
+            rung: pool.buffer(64),
+            is_listening: false,
+            heard: Vec::new(),
             tree,
             leaving: Vec::new(),
             workers,
@@ -217,11 +284,7 @@ impl<T: Tree> FuseFront<T> {
         for _ in 0..tree.threads() {
             let (jobs, channel, tree) = (Arc::clone(&jobs), Arc::clone(channel), Arc::clone(tree));
             thread::Builder::new().name("fairhead-files".to_owned()).spawn(move || {
-                // SAFETY: from here on this thread alone has this mask, and it names no memory.
-                unsafe {
-                    libc::unshare(libc::CLONE_FS);
-                    libc::umask(0);
-                }
+                own_mask();
                 loop {
                     let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((header, bytes, group)) = job else { return };
@@ -230,12 +293,20 @@ impl<T: Tree> FuseFront<T> {
                         if operation.changes_unseen() {
                             channel.forget_attributes(header.node);
                         }
-                        channel.reply(header.unique, reply.as_deref().map_err(|e| *e));
+                        channel.reply_from_afar(&header, reply);
                     }
                 }
             })?;
         }
         Ok((tree.threads() > 0).then_some(workers))
+    }
+
+    /// Replies to a request.
+    fn reply(&mut self, unique: u64, entry: Option<u32>, result: Result<&[u8], Errno>) {
+        match (&mut self.queues, entry) {
+            (Some(queues), Some(entry)) => queues.reply(entry as usize, unique, result),
+            _ => self.channel.reply(unique, result),
+        }
     }
 
     fn client(&mut self, context: &mut Context, group: GroupId) -> ClientId {
@@ -273,23 +344,113 @@ impl<T: Tree> FuseFront<T> {
         let Some(operation) = operation else {
             return self.channel.reply(unique, Err(Errno::IO));
         };
-        if let Some(result) = self.answer_or_begin(context, &header, &operation, bytes, len) {
+        let data = len.saturating_sub(WRITE_HEADER);
+        if let Some(result) = self.answer_or_begin(context, &header, &operation, bytes, data) {
             self.channel.reply(unique, result.as_deref().map_err(|e| *e));
+            if header.opcode == opcode::INIT {
+                self.open_queues(&result);
+            }
         }
     }
 
-    /// Does what is asked, or begins to, if it takes time. The request is `len` bytes long.
+    /// After an agreement to use the kernel's queues: until they have entries, the kernel lets no request
+    /// come.
+    fn open_queues(&mut self, agreement: &Reply) {
+        let flags = agreement.as_ref().map_or(0, |reply| protocol::agreed_flags(reply));
+        if flags & flag::OVER_IO_URING == 0 {
+            return;
+        }
+        match Queues::new(&self.channel.device, self.hands) {
+            Ok(queues) => {
+                self.queues = Some(queues);
+                self.channel.has_queues.store(true, Ordering::Relaxed);
+            }
+            // Without memory for them the mount is of no use.
+            Err(_) => self.ended = None,
+        }
+    }
+
+    /// An entry has come back from the kernel.
+    fn entry_came(&mut self, context: &mut Context, entry: usize, result: i32) {
+        if result < 0 {
+            // The mount is gone, or the kernel has no queues after all. Either shows at the device, too.
+            return;
+        }
+        if self.has_room() { self.serve_entry(context, entry) } else { self.deferred.push_back(entry) }
+    }
+
+    /// Does what is asked in an entry, or begins to.
+    fn serve_entry(&mut self, context: &mut Context, entry: usize) {
+        let Some(queues) = &mut self.queues else { return };
+        let Some((header, mut bytes, payload)) = queues.received(entry) else { return };
+        if header.opcode != opcode::WRITE {
+            bytes.extend_from_slice(&queues.payload(entry)[..payload]);
+        }
+        let operation = Operation::parse(header.opcode, &bytes).filter(|_| header.unique >> 63 == 0);
+        let Some(operation) = operation else {
+            return self.reply(header.unique, header.entry, Err(Errno::IO));
+        };
+        if let Some(result) = self.answer_or_begin(context, &header, &operation, &bytes, payload) {
+            self.reply(header.unique, header.entry, result.as_deref().map_err(|e| *e));
+        }
+    }
+
+    /// The data of a write, `len` bytes.
+    fn written(&mut self, header: &Header, len: usize) -> Buffer {
+        let (Some(queues), Some(entry)) = (&mut self.queues, header.entry) else {
+            return self.incoming.payload(len);
+        };
+        let mut data = self.incoming.pool().buffer(len);
+        data.copy_from_slice(&queues.payload(entry as usize)[..len]);
+        data
+    }
+
+    /// Hands over the replies of other threads. Returns whether there were any.
+    fn take_replies(&mut self) -> bool {
+        let mut heard = std::mem::take(&mut self.heard);
+        self.channel.replies.take(&mut heard);
+        let any = !heard.is_empty();
+        for (header, reply) in heard.drain(..) {
+            self.reply(header.unique, header.entry, reply.as_deref().map_err(|e| *e));
+        }
+        self.heard = heard;
+        any
+    }
+
+    /// Has the ring listen for replies of other threads.
+    fn listen(&mut self, ring: &mut Ring) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_listening, true) {
+            return Ok(());
+        }
+        let read = Read::new(Fd(self.bell.as_raw_fd()), self.rung.as_mut_ptr(), self.rung.len() as u32);
+        // SAFETY: the buffer is the front's, which is not dropped before the ring is.
+        unsafe { ring.push(read.build(), Token::Front(BELL)) }
+    }
+
+    /// Hands replies over.
+    fn send_replies(&mut self, ring: &mut Ring) -> io::Result<()> {
+        match &mut self.queues {
+            Some(queues) => queues.send(ring, ENTRIES),
+            None => Ok(()),
+        }
+    }
+
+    /// Does what is asked, or begins to, if it takes time. `data`: the bytes of data that have come with it.
     fn answer_or_begin(
         &mut self,
         context: &mut Context,
         header: &Header,
         operation: &Operation<'_>,
         bytes: &[u8],
-        len: usize,
+        data: usize,
     ) -> Option<Reply> {
         match *operation {
             Operation::Init { minor, readahead, flags } => {
-                let agreed = protocol::agree(&self.tree.terms(), minor, readahead, flags);
+                let mut terms = self.tree.terms();
+                if self.wants_queues {
+                    terms.flags |= flag::OVER_IO_URING | flag::INIT_EXT;
+                }
+                let agreed = protocol::agree(&terms, minor, readahead, flags);
                 Some(agreed.map(|(reply, _)| reply))
             }
             Operation::Interrupt { unique } => {
@@ -302,7 +463,7 @@ impl<T: Tree> FuseFront<T> {
                 Range { op: Op::Read, node: header.node, handle, offset, len, fua: false, sheds: false },
             ),
             Operation::Write { handle, offset, size, flags, open_flags } => {
-                let len = size.min(len.saturating_sub(WRITE_HEADER) as u32);
+                let len = size.min(data as u32);
                 let fua = open_flags as i32 & libc::O_DSYNC != 0;
                 let sheds = flags & protocol::WRITE_KILL_SUIDGID != 0;
                 self.submit(
@@ -339,7 +500,12 @@ impl<T: Tree> FuseFront<T> {
                     }
                     self.waiting.insert(
                         header.unique,
-                        WaitingRequest { what: What::Flush, bio: None, thread: header.pid },
+                        WaitingRequest {
+                            what: What::Flush,
+                            bio: None,
+                            thread: header.pid,
+                            entry: header.entry,
+                        },
                     );
                     let client = self.client(context, GroupId::ROOT);
                     context.queue.flush(client, file, header.unique);
@@ -369,6 +535,9 @@ impl<T: Tree> FuseFront<T> {
             }
             _ => String::new(),
         };
+        if self.tree.is_quick(header, operation) {
+            return self.tree.answer(header, &group, operation);
+        }
         // Without a thread that hears it, the engine is about to stop.
         let sent = workers.send((*header, bytes.to_vec(), group));
         sent.err().map(|_| Err(Errno::SHUTDOWN))
@@ -404,7 +573,7 @@ impl<T: Tree> FuseFront<T> {
             Ok(Some(place)) => place,
         };
         let who = self.tree.who(context, header, range.op == Op::Write);
-        let data = (range.op == Op::Write).then(|| self.incoming.payload(place.len as usize));
+        let data = (range.op == Op::Write).then(|| self.written(header, place.len as usize));
         let answered = place.answered;
         let what = match range.op {
             Op::Read => What::Read { answered },
@@ -424,7 +593,7 @@ impl<T: Tree> FuseFront<T> {
         place: &Place,
         (what, data): (What, Option<Buffer>),
     ) {
-        let Header { unique, pid: thread, .. } = *header;
+        let Header { unique, pid: thread, entry, .. } = *header;
         let Who { task, group, prio, sync } = who;
         if place.has_shed {
             self.channel.forget_attributes(range.node);
@@ -443,7 +612,7 @@ impl<T: Tree> FuseFront<T> {
             cookie: unique,
         };
         // It may be answered at once, and then is to be found.
-        self.waiting.insert(unique, WaitingRequest { what, bio: None, thread });
+        self.waiting.insert(unique, WaitingRequest { what, bio: None, thread, entry });
         self.held += what.held();
         let client = self.client(context, group);
         let id = context.queue.submit(context.now, client, bio, data.map(Data::Memory));
@@ -489,7 +658,7 @@ impl<T: Tree> FuseFront<T> {
             Err(errno) => Some(long.reply(Err(errno))),
         };
         if let Some(reply) = reply {
-            self.channel.reply(unique, reply.as_deref().map_err(|e| *e));
+            self.reply(unique, header.entry, reply.as_deref().map_err(|e| *e));
         }
     }
 
@@ -503,7 +672,7 @@ impl<T: Tree> FuseFront<T> {
             context.queue.cancel(context.now, bio);
         } else {
             self.waiting.remove(&unique);
-            self.channel.reply(unique, Err(Errno::INTR));
+            self.reply(unique, waiting.entry, Err(Errno::INTR));
         }
     }
 
@@ -517,12 +686,51 @@ impl<T: Tree> FuseFront<T> {
     }
 }
 
+/// From here on this thread has a mask of its own for files that it makes, which masks nothing.
+fn own_mask() {
+    // SAFETY: it names no memory.
+    unsafe {
+        libc::unshare(libc::CLONE_FS);
+        libc::umask(0);
+    }
+}
+
 impl<T: Tree> Front for FuseFront<T> {
+    fn sends_commands(&self) -> bool {
+        self.wants_queues
+    }
+
+    fn hands(&self) -> usize {
+        self.hands
+    }
+
+    fn has_work_for(&self, hand: usize) -> bool {
+        self.queues.as_ref().is_some_and(|queues| queues.has_work_for(hand))
+    }
+
     fn begin(&mut self, _: &mut Context, _: &mut Ring) -> io::Result<()> {
+        own_mask();
         Ok(())
     }
 
-    fn outcome(&mut self, context: &mut Context, _: &mut Ring, _: usize, outcome: Outcome) -> io::Result<()> {
+    fn outcome(
+        &mut self,
+        context: &mut Context,
+        _: &mut Ring,
+        number: usize,
+        outcome: Outcome,
+    ) -> io::Result<()> {
+        match number {
+            DEVICE => {}
+            BELL => {
+                self.is_listening = false;
+                return Ok(());
+            }
+            entry => {
+                self.entry_came(context, entry - ENTRIES, outcome.result);
+                return Ok(());
+            }
+        }
         match self.incoming.armed_read(outcome.result) {
             Ok(len) => self.serve(context, len),
             Err(errno) => self.not_read(errno),
@@ -535,7 +743,7 @@ impl<T: Tree> Front for FuseFront<T> {
             if !self.has_room() {
                 break;
             }
-            match self.incoming.read(&self.channel.0) {
+            match self.incoming.read(&self.channel.device) {
                 Ok(len) => {
                     self.serve(context, len);
                     found += 1;
@@ -557,20 +765,21 @@ impl<T: Tree> Front for FuseFront<T> {
         if let What::Piece { answered, .. } = waiting.what {
             return self.piece_answered(context, answer, answered);
         }
+        let entry = waiting.entry;
         let Ok(()) = answer.result else {
-            return self.channel.reply(unique, answer.result.map(|()| &[][..]));
+            return self.reply(unique, entry, answer.result.map(|()| &[][..]));
         };
         match waiting.what {
             What::Read { answered } => {
                 let data = answer.data.and_then(Data::memory);
                 let end = data.as_ref().map_or(0, Buffer::end).min(answered as usize);
-                self.channel.reply(unique, Ok(&data.as_deref().unwrap_or_default()[..end]));
+                self.reply(unique, entry, Ok(&data.as_deref().unwrap_or_default()[..end]));
             }
             What::Write { answered } => {
                 let [a, b, c, d] = answered.to_ne_bytes();
-                self.channel.reply(unique, Ok(&[a, b, c, d, 0, 0, 0, 0]));
+                self.reply(unique, entry, Ok(&[a, b, c, d, 0, 0, 0, 0]));
             }
-            What::Change | What::Flush | What::Piece { .. } => self.channel.reply(unique, Ok(&[])),
+            What::Change | What::Flush | What::Piece { .. } => self.reply(unique, entry, Ok(&[])),
         }
     }
 
@@ -588,10 +797,40 @@ impl<T: Tree> Front for FuseFront<T> {
             }
             stays
         });
+        // The other threads leave the bell to the first one, which may sleep.
+        if ring.hand() == 0 {
+            self.channel.replies.wake();
+        }
+        self.take_replies();
+        while self.has_room()
+            && let Some(entry) = self.deferred.pop_front()
+        {
+            self.serve_entry(context, entry);
+        }
+        self.send_replies(ring)?;
+        if ring.hand() > 0 {
+            return Ok(());
+        }
+        if self.queues.is_some() {
+            self.listen(ring)?;
+        }
         if self.ended.is_none() || !self.has_room() {
             return Ok(());
         }
-        self.incoming.arm(&self.channel.0, ring)
+        self.incoming.arm(&self.channel.device, ring)
+    }
+
+    fn poll(&mut self, _: &mut Context) -> bool {
+        self.queues.is_some() && self.channel.replies.has_messages()
+    }
+
+    fn rest(&mut self, _: &mut Context, ring: &mut Ring) -> io::Result<()> {
+        // A thread that replies after this rings.
+        while ring.hand() == 0 && self.queues.is_some() && !self.channel.replies.sleep() {
+            self.take_replies();
+            self.send_replies(ring)?;
+        }
+        Ok(())
     }
 }
 

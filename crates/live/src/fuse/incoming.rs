@@ -58,6 +58,11 @@ impl Incoming {
         }
     }
 
+    /// Where memory comes from.
+    pub(super) const fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
     /// The ring reads the next request, unless it is about to already.
     pub(super) fn arm(&mut self, device: &File, ring: &mut Ring) -> io::Result<()> {
         if self.is_armed {

@@ -21,7 +21,9 @@
 mod callers;
 mod descriptors;
 mod directory;
+mod entry;
 mod file_handle;
+mod from_bytes;
 mod front;
 mod in_pieces;
 mod incoming;
@@ -30,7 +32,9 @@ mod nodes;
 mod one_file;
 mod open_files;
 mod protocol;
+mod queues;
 mod range;
+mod transport;
 mod way;
 
 use crate::disk::{Disk, DiskOptions};
@@ -39,6 +43,7 @@ use crate::error::{Error, ErrorKind};
 use crate::request_queue::Settings;
 use directory::Directory;
 use fairhead_device::{Device, DeviceParams};
+pub use from_bytes::serve_bytes;
 use front::{Channel, FuseFront, Tree};
 use mountpoint::Mountpoint;
 use one_file::OneFile;
@@ -49,6 +54,8 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::available_parallelism;
+pub use transport::Transport;
 pub use way::Way;
 
 /// The most bios and bytes of one mount that may wait; while more do, nothing is read from the kernel,
@@ -61,6 +68,7 @@ const BYTES_MAX: u64 = 256 << 20;
 #[derive(Debug)]
 pub struct Mount {
     disk: Disk,
+    channel: Arc<Channel>,
     point: Mountpoint,
     ended: Mutex<mpsc::Receiver<()>>,
 }
@@ -128,17 +136,22 @@ impl Mount {
     }
 
     fn show(options: DiskOptions, tree: impl Tree, source: &Path, at: &Path) -> Result<Self, Error> {
+        // A thread for each processor; but a model keeps time in one.
+        let processors =
+            if options.is_emulated() { 1 } else { available_parallelism().map_or(1, usize::from) };
+        let queues = options.transport.wants_queues()?.then_some(processors);
         let source = source.canonicalize().unwrap_or_else(|_| source.to_owned());
         let (point, file) = Mountpoint::mount(at, &source, DATA_MAX)?;
         let (gone, ended) = mpsc::channel();
-        let (channel, tree) = (Arc::new(Channel::new(file)), Arc::new(tree));
-        let disk = FuseFront::hire(&channel, &tree)
-            .map_err(|e| Error::new(ErrorKind::Stopped, format!("cannot start threads: {e}")))
-            .and_then(|workers| {
-                Disk::open_with(options, |_, pool| FuseFront::new(channel, tree, workers, gone, pool))
-            });
+        let failed = |e| Error::new(ErrorKind::Stopped, format!("cannot start threads: {e}"));
+        let (channel, bell) = Channel::new(file).map_err(failed)?;
+        let (channel, tree) = (Arc::new(channel), Arc::new(tree));
+        let ways = (Arc::clone(&channel), bell);
+        let disk = FuseFront::hire(&channel, &tree).map_err(failed).and_then(|workers| {
+            Disk::open_with(options, |_, pool| FuseFront::new(ways, tree, workers, gone, pool, queues))
+        });
         match disk {
-            Ok(disk) => Ok(Self { disk, point, ended: Mutex::new(ended) }),
+            Ok(disk) => Ok(Self { disk, channel, point, ended: Mutex::new(ended) }),
             Err(e) => {
                 // It was mounted a moment ago, and no thread serves it.
                 let _ = Mountpoint::unmount(point.path());
@@ -175,6 +188,12 @@ impl Mount {
     #[must_use]
     pub const fn disk(&self) -> &Disk {
         &self.disk
+    }
+
+    /// Whether its requests come by FUSE over io_uring. That is known once the kernel has asked something.
+    #[must_use]
+    pub fn is_over_uring(&self) -> bool {
+        self.channel.has_queues()
     }
 
     /// The file that [`Self::emulate`] shows.

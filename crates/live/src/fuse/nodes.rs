@@ -320,6 +320,11 @@ impl Nodes {
         Some(file)
     }
 
+    /// Whether a node is on this device.
+    pub(super) fn is_on(&self, number: u64, device: u64) -> bool {
+        self.all.get(&number).is_some_and(|node| node.key.0 == device)
+    }
+
     /// A program opens a node's file. What it has open names the node, as long as it is open.
     pub(super) fn opened(&mut self, number: u64, file: &Arc<File>) {
         if let Some(node) = self.all.get_mut(&number).filter(|n| n.opened.strong_count() == 0) {

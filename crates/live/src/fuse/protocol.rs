@@ -102,6 +102,9 @@ pub(crate) mod flag {
     pub(crate) const SETXATTR_EXT: u64 = 1 << 29;
     pub(crate) const INIT_EXT: u64 = 1 << 30;
     pub(crate) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
+    /// Requests come through the kernel's queues, once these have entries.
+    //= linux-6.18 include/uapi/linux/fuse.h FUSE_OVER_IO_URING
+    pub(crate) const OVER_IO_URING: u64 = 1 << 41;
 }
 
 /// Flags about an open file, for the kernel.
@@ -138,6 +141,8 @@ pub(crate) struct Header {
     pub(crate) gid: u32,
     /// The thread, or 0 if the kernel asks for itself.
     pub(crate) pid: u32,
+    /// The entry of the kernel's queues that the request came in; `None` if it was read from the device.
+    pub(crate) entry: Option<u32>,
 }
 
 /// Bytes that are taken off the front.
@@ -157,6 +162,13 @@ impl<'a> Words<'a> {
 
     fn u64(&mut self) -> Option<u64> {
         Some(u64::from_ne_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    /// The name of a file in a folder, which leads nowhere else.
+    fn file(&mut self) -> Option<&'a OsStr> {
+        let name = self.name()?;
+        let bytes = name.as_bytes();
+        (!matches!(bytes, b"" | b"." | b"..") && !bytes.contains(&b'/')).then_some(name)
     }
 
     /// Up to the next zero.
@@ -179,6 +191,7 @@ impl Header {
             uid: w.u32()?,
             gid: w.u32()?,
             pid: w.u32()?,
+            entry: None,
         };
         (len as usize >= HEADER).then_some(header)
     }
@@ -445,31 +458,31 @@ impl<'a> Operation<'a> {
     fn parse_names(opcode: u32, mut w: Words<'a>) -> Option<Self> {
         let w = &mut w;
         Some(match opcode {
-            opcode::LOOKUP => Self::Lookup { name: w.name()? },
+            opcode::LOOKUP => Self::Lookup { name: w.file()? },
             opcode::SETATTR => Self::SetAttr(Self::parse_setattr(w)?),
             opcode::READLINK => Self::ReadLink,
-            opcode::SYMLINK => Self::SymLink { name: w.name()?, target: w.name()? },
+            opcode::SYMLINK => Self::SymLink { name: w.file()?, target: w.name()? },
             opcode::MKNOD => {
                 let (mode, rdev, umask) = (w.u32()?, w.u32()?, w.u32()?);
                 w.u32()?;
-                Self::MkNod { name: w.name()?, mode, rdev, umask }
+                Self::MkNod { name: w.file()?, mode, rdev, umask }
             }
             opcode::MKDIR => {
                 let (mode, umask) = (w.u32()?, w.u32()?);
-                Self::MkDir { name: w.name()?, mode, umask }
+                Self::MkDir { name: w.file()?, mode, umask }
             }
-            opcode::UNLINK => Self::Unlink { name: w.name()? },
-            opcode::RMDIR => Self::RmDir { name: w.name()? },
+            opcode::UNLINK => Self::Unlink { name: w.file()? },
+            opcode::RMDIR => Self::RmDir { name: w.file()? },
             opcode::RENAME | opcode::RENAME2 => {
                 let to = w.u64()?;
                 let flags = if opcode == opcode::RENAME2 { w.u64()? as u32 } else { 0 };
-                Self::Rename { name: w.name()?, to, new_name: w.name()?, flags }
+                Self::Rename { name: w.file()?, to, new_name: w.file()?, flags }
             }
-            opcode::LINK => Self::Link { node: w.u64()?, name: w.name()? },
+            opcode::LINK => Self::Link { node: w.u64()?, name: w.file()? },
             opcode::CREATE => {
                 let (flags, mode, umask) = (w.u32()?, w.u32()?, w.u32()?);
                 w.u32()?;
-                Self::Create { name: w.name()?, flags, mode, umask }
+                Self::Create { name: w.file()?, flags, mode, umask }
             }
             opcode::SETXATTR => {
                 let (size, flags) = (w.u32()?, w.u32()?);
@@ -628,6 +641,15 @@ pub(crate) fn agree(
     put32(&mut out, (flags >> 32) as u32);
     out.resize(64, 0);
     Ok((out, flags))
+}
+
+/// The flags in an answer to [`Operation::Init`].
+pub(crate) fn agreed_flags(answer: &[u8]) -> u64 {
+    let word = |at: usize| {
+        let bytes = answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        u64::from(u32::from_ne_bytes(bytes.unwrap_or_default()))
+    };
+    word(32) << 32 | word(12)
 }
 
 pub(crate) fn put32(out: &mut Vec<u8>, word: u32) {
@@ -802,6 +824,18 @@ mod tests {
         assert_eq!(Operation::parse(9999, &[]), Some(Operation::Unknown));
         assert_eq!(Header::parse(&[0; HEADER]), None, "shorter than a header");
         assert_eq!(Header::parse(&[1; 35]), None);
+    }
+
+    #[test]
+    fn a_name_leads_to_no_other_folder() {
+        for (name, is_one) in
+            [("a", true), ("...", true), ("", false), (".", false), ("..", false), ("a/b", false)]
+        {
+            let bytes = [name.as_bytes(), b"\0"].concat();
+            assert_eq!(Operation::parse(opcode::UNLINK, &bytes).is_some(), is_one, "{name:?}");
+            let rename = [&9_u64.to_ne_bytes()[..], b"x\0", &bytes].concat();
+            assert_eq!(Operation::parse(opcode::RENAME, &rename).is_some(), is_one, "to {name:?}");
+        }
     }
 
     #[test]

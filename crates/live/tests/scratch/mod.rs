@@ -1,7 +1,7 @@
 //! A folder, and a mount of it.
 
 use crate::may_mount;
-use fairhead_live::{DiskOptions, Mount};
+use fairhead_live::{DiskOptions, Mount, Transport};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,13 @@ impl Scratch {
     }
 
     pub(crate) fn mount_with(&self, options: DiskOptions) -> Mount {
+        // `FUSE_TRANSPORT=uring` and `=dev` have all tests go one way.
+        let transport = match std::env::var("FUSE_TRANSPORT").as_deref() {
+            Ok("uring") => Transport::Uring,
+            Ok("dev") => Transport::Dev,
+            _ => Transport::Auto,
+        };
+        let options = options.transport(transport);
         Mount::directory(options, &self.dir.path().join("source"), &self.dir.path().join("mnt")).unwrap()
     }
 

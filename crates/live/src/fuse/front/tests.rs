@@ -39,8 +39,9 @@ impl Stage {
     fn new() -> Self {
         let device = File::options().write(true).open("/dev/null").unwrap();
         let (ended, _) = mpsc::channel();
-        let channel = Arc::new(Channel::new(device));
-        let front = FuseFront::new(channel, Arc::new(Folder), None, ended, &Pool::new(0));
+        let (channel, bell) = Channel::new(device).unwrap();
+        let ways = (Arc::new(channel), bell);
+        let front = FuseFront::new(ways, Arc::new(Folder), None, ended, &Pool::new(0), None);
         let config = (preset("noop").unwrap().config)();
         let context = Context {
             now: Instant::EPOCH,
@@ -54,7 +55,7 @@ impl Stage {
 
     /// The kernel asks for this, on behalf of a thread.
     fn ask(&mut self, unique: u64, pid: u32, operation: &Operation<'_>) {
-        let header = Header { opcode: 0, unique, node: 2, uid: 0, gid: 0, pid };
+        let header = Header { opcode: 0, unique, node: 2, uid: 0, gid: 0, pid, entry: None };
         let reply = self.front.answer_or_begin(&mut self.context, &header, operation, &[], 0);
         assert_eq!(reply, None, "it takes time");
     }
