@@ -11,7 +11,8 @@
 # On a machine that others use, only runs at real-time priority mean anything: at normal priority a server with many threads gets a larger share.
 #
 # The same file in memory and the same client for all. NBD: 4 KiB at random places by one connection (the example nbd_load), 64 under way
-# and one. FUSE: 4 KiB direct reads by fio's psync, one thread and two. The order is turned round every other round. Prints Markdown:
+# and one. FUSE: 4 KiB direct reads by fio's psync, one thread, two and four, with PRIORITY as for `rows`;
+# ours takes FUSE over io_uring if that is switched on (docs/mount.md), and /dev/fuse in a row of its own. The order is turned round every other round. Prints Markdown:
 # median, least and most of the rounds; CPU time is that of the server, and of server and client together (for fio: its start as well).
 # `libfuse3-dev` has the sources of its examples, which are compiled here.
 set -eu
@@ -81,7 +82,7 @@ nbd() {
 }
 
 file_reads() {
-    fio --name=reads --filename="$1" --size=512m --rw=randread --bs=4k --direct=1 --ioengine=psync --thread --numjobs="$2" \
+    $priority fio --name=reads --filename="$1" --size=512m --rw=randread --bs=4k --direct=1 --ioengine=psync --thread --numjobs="$2" \
         --group_reporting --time_based --runtime="$seconds" --output-format=terse | cut -d';' -f8 | awk -v s="$seconds" '{ print $1 * s }'
 }
 
@@ -89,10 +90,10 @@ file_reads() {
 mounted() {
     local name=$1 path=$2
     shift 2
-    "$@" >/dev/null 2>&1 &
+    $priority "$@" >/dev/null 2>&1 &
     server=$!
     until_there mountpoint -q "$dir/mount"
-    for threads in 1 2; do measured "$name" "threads $threads" file_reads "$dir/mount/$path" "$threads"; done
+    for threads in 1 2 4; do measured "$name" "threads $threads" file_reads "$dir/mount/$path" "$threads"; done
     umount "$dir/mount"
     wait "$server" || true
     server=
@@ -112,6 +113,8 @@ examples=/usr/share/doc/libfuse3-dev/examples
 mount_case() {
     case $1 in
         1) mounted 'mount, noop' disk "$fairhead" mount "$dir/files" "$dir/mount" --sched noop ;;
+        4) mounted 'mount, noop, /dev/fuse' disk "$fairhead" mount "$dir/files" "$dir/mount" --sched noop --fuse-transport dev ;;
+        5) mounted 'mount, bfq' disk "$fairhead" mount "$dir/files" "$dir/mount" --sched bfq ;;
         2) mounted 'passthrough_ll' disk "$dir/passthrough_ll" -f -o "source=$dir/files" "$dir/mount" ;;
         3) mounted 'passthrough' "${file#/}" "$dir/passthrough" -f "$dir/mount" ;;
     esac
@@ -204,7 +207,7 @@ if [ "$what" != nbd ]; then
 fi
 for round in $(seq "$rounds"); do
     [ "$what" = mount ] || for i in $([ $((round % 2)) = 1 ] && seq 5 || seq 5 -1 1); do nbd_case "$i"; done
-    [ "$what" = nbd ] || for i in $([ $((round % 2)) = 1 ] && seq 3 || seq 3 -1 1); do mount_case "$i"; done
+    [ "$what" = nbd ] || for i in $([ $((round % 2)) = 1 ] && seq 5 || seq 5 -1 1); do mount_case "$i"; done
 done
 
 echo "| | load | reads a second | beside ours, round by round | server, us each | all, us each |"

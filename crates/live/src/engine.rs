@@ -128,6 +128,10 @@ pub(crate) trait Front: Send {
     fn hands(&self) -> usize {
         1
     }
+    /// What is to be done between two turns of the same thread, without the lock.
+    fn apart(&mut self) -> Option<Box<dyn FnOnce() + Send>> {
+        None
+    }
     /// Whether [`Self::turn`] is wanted with the ring of this thread.
     fn has_work_for(&self, _: usize) -> bool {
         false
@@ -365,6 +369,12 @@ impl<F: Front + 'static> Engine<F> {
                 return Ok(());
             }
             this.turn(hand)?;
+            while let Some(call) = this.front.apart() {
+                drop(this);
+                call();
+                this = lock(engine);
+                this.turn(hand)?;
+            }
             if hand.is_first() && this.is_at_end() {
                 return Ok(());
             }

@@ -398,8 +398,9 @@ impl Directory {
         let file = Arc::new(made.map_or_else(|| open(at_once), Ok)?);
         let meta = file.metadata()?;
         let size = meta.len();
-        // Also opened at once, so that a second way to it is of no use.
-        let is_in_memory = self.in_memory == Some(meta.dev());
+        // Opened at once, so that a second way to it is of no use.
+        let is_at_once = self.in_memory == Some(meta.dev());
+        let is_in_memory = is_at_once || is_in_memory(&file);
         // The table has a file in memory twice.
         let descriptors = if is_in_memory { 2 } else { 1 };
         let add = |file: Arc<File>| {
@@ -409,7 +410,9 @@ impl Directory {
             Ok::<_, Errno>(file)
         };
         let buffered = add(Arc::clone(&file))?;
-        let direct = if is_in_memory { None } else { open(libc::O_DIRECT).ok() };
+        // The ring takes files in memory for slow unless told that they are not.
+        let more = if is_in_memory { libc::O_DIRECT | libc::O_NONBLOCK } else { libc::O_DIRECT };
+        let direct = if is_at_once { None } else { open(more).ok() };
         let direct = direct.map(|f| add(Arc::new(f))).transpose();
         let direct = direct.inspect_err(|_| self.close(buffered))?;
         let start = {

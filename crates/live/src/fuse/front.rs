@@ -51,6 +51,10 @@ pub(crate) type Job = (Header, Vec<u8>, String);
 /// How often requests are looked at whose callers got a signal that does not end them.
 const LOOK_AFTER: Duration = Duration::from_ms(10);
 
+/// The pause between two reads of the device, while requests come through the kernel's queues. Interrupts
+/// come at the device, too, and may wait for as long.
+const DEVICE_PAUSE: Duration = Duration::from_ms(1);
+
 /// The most requests that are read in one turn of the engine.
 const BATCH: usize = 64;
 
@@ -67,6 +71,8 @@ pub(crate) struct Channel {
     device: File,
     /// Replies to what came in entries: only the engine's thread may hand those over.
     replies: Inbox<(Header, Reply)>,
+    /// Replies of the engine's threads, which take them in their next turn.
+    done: Mutex<Vec<(Header, Reply)>>,
     bell: PipeWriter,
     /// Whether requests come through the kernel's queues.
     has_queues: AtomicBool,
@@ -76,8 +82,8 @@ impl Channel {
     /// The channel, and what is rung if the engine sleeps while there are replies.
     pub(crate) fn new(device: File) -> io::Result<(Self, PipeReader)> {
         let (bell, ringer) = io::pipe()?;
-        let replies = Inbox::new();
-        Ok((Self { device, replies, bell: ringer, has_queues: AtomicBool::new(false) }, bell))
+        let (replies, done, has_queues) = (Inbox::new(), Mutex::default(), AtomicBool::new(false));
+        Ok((Self { device, replies, done, bell: ringer, has_queues }, bell))
     }
 
     /// Whether requests come through the kernel's queues, as far as that is known yet.
@@ -224,6 +230,11 @@ pub(crate) struct FuseFront<T> {
     rung: Buffer,
     is_listening: bool,
     heard: Vec<(Header, Reply)>,
+    /// What is quick, for the thread that has the turn, after that.
+    calls: Vec<Job>,
+    /// When the device is read again: what the kernel forgets comes there, one file at a time if it is read
+    /// at once.
+    arm_at: Option<Instant>,
     /// By the number of the request.
     waiting: HashMap<u64, WaitingRequest>,
     /// Those of them that are done in pieces, with their headers. Each piece asks anew on whose account it
@@ -263,6 +274,8 @@ impl<T: Tree> FuseFront<T> {
             rung: pool.buffer(64),
             is_listening: false,
             heard: Vec::new(),
+            calls: Vec::new(),
+            arm_at: None,
             tree,
             leaving: Vec::new(),
             workers,
@@ -409,6 +422,7 @@ impl<T: Tree> FuseFront<T> {
     fn take_replies(&mut self) -> bool {
         let mut heard = std::mem::take(&mut self.heard);
         self.channel.replies.take(&mut heard);
+        heard.append(&mut self.channel.done.lock().unwrap_or_else(PoisonError::into_inner));
         let any = !heard.is_empty();
         for (header, reply) in heard.drain(..) {
             self.reply(header.unique, header.entry, reply.as_deref().map_err(|e| *e));
@@ -519,7 +533,7 @@ impl<T: Tree> FuseFront<T> {
 
     /// What needs no disk is done by another thread, if it may block, or at once.
     fn delegate(
-        &self,
+        &mut self,
         context: &mut Context,
         header: &Header,
         operation: &Operation<'_>,
@@ -535,7 +549,12 @@ impl<T: Tree> FuseFront<T> {
             }
             _ => String::new(),
         };
-        if self.tree.is_quick(header, operation) {
+        if header.entry.is_some() {
+            if self.tree.is_quick(header, operation) {
+                self.calls.push((*header, bytes.to_vec(), group));
+                return None;
+            }
+        } else if self.tree.is_quick(header, operation) {
             return self.tree.answer(header, &group, operation);
         }
         // Without a thread that hears it, the engine is about to stop.
@@ -704,6 +723,22 @@ impl<T: Tree> Front for FuseFront<T> {
         self.hands
     }
 
+    fn apart(&mut self) -> Option<Box<dyn FnOnce() + Send>> {
+        if self.calls.is_empty() {
+            return None;
+        }
+        let (calls, tree, channel) =
+            (std::mem::take(&mut self.calls), Arc::clone(&self.tree), Arc::clone(&self.channel));
+        Some(Box::new(move || {
+            for (header, bytes, group) in calls {
+                let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
+                if let Some(reply) = tree.answer(&header, &group, &operation) {
+                    channel.done.lock().unwrap_or_else(PoisonError::into_inner).push((header, reply));
+                }
+            }
+        }))
+    }
+
     fn has_work_for(&self, hand: usize) -> bool {
         self.queues.as_ref().is_some_and(|queues| queues.has_work_for(hand))
     }
@@ -730,6 +765,9 @@ impl<T: Tree> Front for FuseFront<T> {
                 self.entry_came(context, entry - ENTRIES, outcome.result);
                 return Ok(());
             }
+        }
+        if self.queues.is_some() {
+            self.arm_at = Some(context.now + DEVICE_PAUSE);
         }
         match self.incoming.armed_read(outcome.result) {
             Ok(len) => self.serve(context, len),
@@ -784,7 +822,8 @@ impl<T: Tree> Front for FuseFront<T> {
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        self.look_after
+        let arm_at = self.arm_at.filter(|_| self.ended.is_some() && self.has_room());
+        [self.look_after, arm_at].into_iter().flatten().min()
     }
 
     fn turn(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()> {
@@ -814,9 +853,11 @@ impl<T: Tree> Front for FuseFront<T> {
         if self.queues.is_some() {
             self.listen(ring)?;
         }
-        if self.ended.is_none() || !self.has_room() {
+        let is_paused = self.arm_at.is_some_and(|at| at > context.now);
+        if self.ended.is_none() || !self.has_room() || is_paused {
             return Ok(());
         }
+        self.arm_at = None;
         self.incoming.arm(&self.channel.device, ring)
     }
 
