@@ -127,8 +127,8 @@ pub fn control(data: &[u8]) {
     }
 }
 
-/// Any bytes are requests of a kernel on a folder, which are answered or refused; all that they make is in the
-/// folder.
+/// Any bytes are requests of a kernel on a folder, which are answered or refused; all that they make is in
+/// the folder.
 pub fn fuse(data: &[u8]) {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

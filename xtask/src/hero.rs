@@ -5,9 +5,9 @@
 //!   fairhead run app-start --requests CSV ─► where the head is, how far the program is ─► SVG that moves
 //! ```
 //!
-//! In each lane a dot is the head over the disk's sectors, and a bar fills with the reads of the program. Both
-//! lanes run at the same speed, so that one is done while the other has hardly begun. What is drawn without
-//! the movement is the end: readers that do not animate SVG show the two times.
+//! In each lane a dot is the head over the disk's sectors, and a bar fills with the reads of the program.
+//! Both lanes run at the same speed, so that one is done while the other has hardly begun. What is drawn
+//! without the movement is the end: readers that do not animate SVG show the two times.
 //!
 //! What this does not do: draw every request. A lane has [`SAMPLES`] positions of the head.
 

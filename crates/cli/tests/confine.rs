@@ -189,6 +189,34 @@ fn a_server_works_confined() {
 }
 
 #[test]
+fn exports_are_added_from_the_named_folder_only() {
+    let place = Place::new();
+    fs::create_dir(place.at("images")).unwrap();
+    fs::write(place.at("images/more.img"), vec![1; 1 << 20]).unwrap();
+    let add = |name: &str, file: &str| {
+        let wanted = format!("{name}={}", place.at(file).display());
+        let out = fairhead().arg("ctl").arg(place.at("c")).args(["export", "add", &wanted]).output().unwrap();
+        (out.status.success(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let running = Running::begin(&mut server(&place), "metrics at");
+    running.is_confined();
+    let (done, said) = add("more", "images/more.img");
+    assert!(!done && said.contains("--export-dir DIR"), "{said}");
+    running.end();
+    let mut command = server(&place);
+    let running = Running::begin(command.arg("--export-dir").arg(place.at("images")), "metrics at");
+    running.is_confined();
+    assert_eq!(add("more", "images/more.img"), (true, String::new()));
+    // Not in the folder of `--record`, whose files the server may open.
+    let elsewhere = Place::new();
+    let (done, said) = add("outside", elsewhere.at("disk.img").to_str().unwrap());
+    // Without landlock the folder bounds nothing, which the server has said.
+    assert!(done == control(&place)["landlock"].is_null(), "{said}");
+    let table = running.end();
+    assert!(table.contains("\nmore "), "{table}");
+}
+
+#[test]
 fn the_command_of_a_server_is_not_confined() {
     let place = Place::new();
     let script = "grep -q 'Seccomp:.0' /proc/self/status && ls /etc/passwd && ls -l \"$socket\"";

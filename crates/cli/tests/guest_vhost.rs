@@ -1,9 +1,9 @@
 //! Two Linux guests whose disks are vhost-user-blk devices of `fairhead serve`, in QEMU's software emulation.
 //!
 //! Both read one slow disk, the one with twice the weight of the other. What each gets is only printed: in
-//! software emulation a guest may ask for less than its share (`live/tests/vhost.rs` holds the weights). Then the server is killed and started
-//! again while they write, with `reconnect=1` at QEMU's end; when they are off, what they have written is
-//! looked at from here. What the guests are made of: `machine`.
+//! software emulation a guest may ask for less than its share (`live/tests/vhost.rs` holds the weights).
+//! Then the server is killed and started again while they write, with `reconnect=1` at QEMU's end; when they
+//! are off, what they have written is looked at from here. What the guests are made of: `machine`.
 
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]

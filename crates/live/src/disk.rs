@@ -38,13 +38,13 @@ use crate::engine::{Context, Engine, Front, Inputs, Mailbox, Message, OUTSIDE, S
 use crate::error::{Error, ErrorKind};
 use crate::extents::Finder;
 use crate::faults::Faults;
-use crate::fuse::Transport;
 use crate::groups::GroupTable;
 use crate::inbox::Inbox;
 use crate::recorder::Recorder;
 use crate::request_queue::{RequestQueue, Settings};
 use crate::ring::Ring;
 use crate::store::{Cached, FileTable, Store, is_in_memory};
+use crate::transport::Transport;
 use fairhead_core::groups::GroupStats;
 use fairhead_core::sched::any::{self, AnyConfig};
 use fairhead_core::units::{Class, Duration, GroupId, Id, IoPrio, Sector, Sectors, TaskId, Weight};
@@ -602,7 +602,7 @@ impl Drop for Disk {
 }
 
 impl Shared {
-    /// Wakes the engine, for what it is told in another way. Returns whether there is one.
+    /// Wakes the engine, to look at what others have left for it. Returns whether there is one.
     pub(crate) fn wake(&self) -> bool {
         self.tell(Message::Call(Box::new(|_| ()))).is_ok()
     }

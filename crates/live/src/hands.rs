@@ -70,7 +70,7 @@ impl Hands {
         self.0.len() > 1
     }
 
-    /// A hand goes: nobody nudges it any more.
+    /// Removes a hand. It gets no more nudges.
     pub(crate) fn leave(&mut self, hand: usize) {
         self.0[hand] = None;
     }

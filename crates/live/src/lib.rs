@@ -48,6 +48,7 @@ mod scheduler_switch;
 mod socket;
 mod store;
 mod transfer;
+mod transport;
 pub mod vhost;
 mod waits;
 mod warning;
@@ -60,8 +61,9 @@ pub use error::{Error, ErrorKind};
 pub use faults::{Fault, FaultOp, Faults, Harm};
 #[doc(hidden)]
 pub use fuse::serve_bytes;
-pub use fuse::{Mount, Transport, Unmount, Way};
+pub use fuse::{Mount, Unmount, Way};
 pub use probe::Probe;
 pub use request_queue::{IoId, Piece, RequestQueue, Settings, Start};
 pub use transfer::{Run, Then, Transfer};
+pub use transport::Transport;
 pub use waits::{Waits, Watch};

@@ -144,7 +144,7 @@ impl Line {
         }
     }
 
-    /// The next outcome that somebody waits for.
+    /// The next outcome that a token waits for.
     fn next(&mut self) -> Option<cqueue::Entry> {
         let matters = |entry: &cqueue::Entry| entry.user_data() != QUIET;
         match self {

@@ -339,6 +339,8 @@ fn nothing_acknowledged_is_lost_and_no_answer_comes_twice() {
         Ok(Ok(seed)) => seed..seed + 1,
         _ => 1..4,
     };
+    // How many faults a story meets depends on how fast it goes; all together meet some.
+    let mut failed = 0;
     for in_memory in [true, false] {
         let folder = if in_memory { tempfile::tempdir_in("/dev/shm") } else { tempfile::tempdir() };
         let Ok(folder) = folder else {
@@ -348,7 +350,9 @@ fn nothing_acknowledged_is_lost_and_no_answer_comes_twice() {
         for seed in seeds.clone() {
             let scheduler = ["noop", "bfq", "kyber"][seed as usize % 3];
             let [well, ill] = story(folder.path(), scheduler, seed);
-            assert!(well > STEPS && ill > 0, "seed {seed}: {well} answers were good, {ill} were not");
+            assert!(well > STEPS, "seed {seed}: {well} answers were good, {ill} were not");
+            failed += ill;
         }
     }
+    assert!(failed > 0, "no answer failed in any story");
 }

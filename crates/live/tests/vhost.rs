@@ -361,7 +361,7 @@ fn a_device_is_for_the_users_that_it_names() {
             return println!("skipped: there is no python3");
         };
         let said = String::from_utf8_lossy(&out.stdout);
-        // Who is refused is hung up on, before or after the message.
+        // A refused client is hung up on, before or after the message.
         let is_served = out.status.success() && said.trim() == "20";
         assert_eq!(is_served, is_allowed, "{user}: {said}");
     }

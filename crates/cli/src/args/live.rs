@@ -227,8 +227,8 @@ pub(crate) struct MountArgs {
     /// Answer as slowly as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE")]
     pub(crate) emulate: Option<String>,
-    /// The way that requests take from the kernel: `uring` (FUSE over io_uring), `dev` (/dev/fuse), or `auto`:
-    /// io_uring if the kernel has it and it is switched on. See docs/mount.md.
+    /// The way that requests take from the kernel: `uring` (FUSE over io_uring), `dev` (/dev/fuse), or
+    /// `auto`, io_uring if the kernel has it and it is switched on. See docs/mount.md.
     #[arg(long, value_name = "auto|uring|dev", value_parser = ["auto", "uring", "dev"], default_value = "auto")]
     pub(crate) fuse_transport: String,
     /// Record every event and decision of the scheduler in this file, for `fairhead replay-live`.

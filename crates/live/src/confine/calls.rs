@@ -210,6 +210,7 @@ const CALLS: &[Line] = calls! {
     SYS_openat              SERVE   OpensLater,
     SYS_openat              EMULATE Bits(2, OPEN_CHANGES, libc::O_RDONLY as u64),
     SYS_openat              MOUNT   Always,
+    SYS_openat2             MOUNT   Always,
     SYS_getdents64          MOUNTS  Always,
     SYS_name_to_handle_at   MOUNT   Always,
     SYS_open_by_handle_at   MOUNT   Always,
@@ -272,7 +273,7 @@ const STRANGERS: &[Line] = calls! {
     SYS_execve ALL Always, SYS_execveat ALL Always, SYS_ptrace ALL Always, SYS_socket ALL Always,
     SYS_socketpair ALL Always, SYS_connect ALL Always, SYS_bind ALL Always, SYS_listen ALL Always,
     SYS_mount ALL Always, SYS_kill ALL Always, SYS_bpf ALL Always, SYS_setns ALL Always,
-    SYS_chroot ALL Always, SYS_openat2 ALL Always, SYS_capset ALL Always, SYS_setuid ALL Always,
+    SYS_chroot ALL Always, SYS_capset ALL Always, SYS_setuid ALL Always,
     SYS_process_vm_readv ALL Always, SYS_process_vm_writev ALL Always, SYS_pidfd_getfd ALL Always,
 };
 

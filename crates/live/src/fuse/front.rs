@@ -255,7 +255,7 @@ pub(crate) struct FuseFront<T> {
 
 impl<T: Tree> FuseFront<T> {
     /// A front for what is mounted, with the threads that were [hired](Self::hire) for it. With `queues`, the
-    /// kernel is asked for its queues, which so many threads of the engine serve.
+    /// kernel is asked for its queues, which this number of threads of the engine serve.
     pub(crate) fn new(
         (channel, bell): (Arc<Channel>, PipeReader),
         tree: Arc<T>,

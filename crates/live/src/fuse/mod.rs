@@ -34,7 +34,6 @@ mod open_files;
 mod protocol;
 mod queues;
 mod range;
-mod transport;
 mod way;
 
 use crate::disk::{Disk, DiskOptions};
@@ -55,7 +54,6 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::available_parallelism;
-pub use transport::Transport;
 pub use way::Way;
 
 /// The most bios and bytes of one mount that may wait; while more do, nothing is read from the kernel,

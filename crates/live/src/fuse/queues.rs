@@ -27,8 +27,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::{NonNull, null_mut};
 
-/// The number of entries of all queues, if there are not too many queues: so many requests can wait for the
-/// disk.
+/// The number of entries of all queues, if there are not too many queues: the most requests that can wait for
+/// the disk.
 const ENTRIES: usize = 1024;
 /// The number of entries that a queue has at least.
 const QUEUE_MIN: usize = 8;
@@ -112,7 +112,7 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Memory for the entries of a queue for each processor, which so many threads serve. The device is open
+    /// Memory for the entries of a queue for each processor, which `hands` threads serve. The device is open
     /// as long as the queues are there.
     pub(super) fn new(device: &File, hands: usize) -> io::Result<Self> {
         let queues = processors()?;

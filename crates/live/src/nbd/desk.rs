@@ -282,8 +282,8 @@ fn add(
     told
 }
 
-/// Refuses an export that has the name of a device, or is in its group: a guest may be real-time in there, as
-/// long as nobody else is.
+/// Refuses an export that has the name of a device, or is in its group: a guest may be real-time there, as
+/// long as the device is alone in the group.
 fn apart_from(export: &Export, (name, group): &(String, String)) -> Result<(), Error> {
     let wrong = |why: &str| Err(Error::new(ErrorKind::Setting, format!("export {}: {why}", export.name)));
     if export.name == *name {

@@ -12,9 +12,9 @@
 //!
 //! Source: QEMU's documentation, *Vhost-user Protocol*, "Back-end communication".
 
-use super::config_space::Facts;
-use super::front::{Command, What};
+use super::command::{Command, What};
 use super::session::{Engine, Session};
+use super::shared::Shared;
 use crate::disk;
 use crate::nbd::{Allowed, Peer};
 use crate::socket::ForWhom;
@@ -26,7 +26,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -85,67 +84,6 @@ impl Device {
         let own = [0, rustix::process::geteuid().as_raw()];
         let users = self.allow_uids.iter().copied().chain(own).collect();
         (ForWhom::All, Allowed::Some { users, groups: self.allow_gids.clone(), names: Vec::new() })
-    }
-}
-
-/// What the threads share about a device.
-#[derive(Debug)]
-pub(super) struct Shared {
-    size: AtomicU64,
-    /// Whether writes wait for a flush.
-    is_cached: AtomicBool,
-    is_read_only: bool,
-    block: u32,
-    queues: u16,
-    id: [u8; super::request::ID],
-}
-
-impl Shared {
-    pub(super) fn new(device: &Device, size: u64, align: u32) -> Self {
-        let mut id = [0; super::request::ID];
-        id.iter_mut().zip(device.serial.bytes()).for_each(|(to, from)| *to = from);
-        Self {
-            size: AtomicU64::new(size),
-            is_cached: AtomicBool::new(true),
-            is_read_only: device.read_only,
-            block: align,
-            queues: device.queues,
-            id,
-        }
-    }
-
-    pub(super) fn size(&self) -> u64 {
-        self.size.load(Ordering::Relaxed)
-    }
-
-    pub(super) const fn is_read_only(&self) -> bool {
-        self.is_read_only
-    }
-
-    pub(super) const fn queues(&self) -> u16 {
-        self.queues
-    }
-
-    pub(super) const fn id(&self) -> [u8; super::request::ID] {
-        self.id
-    }
-
-    pub(super) fn is_cached(&self) -> bool {
-        self.is_cached.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_cached(&self, is_cached: bool) {
-        self.is_cached.store(is_cached, Ordering::Relaxed);
-    }
-
-    pub(super) fn facts(&self) -> Facts {
-        Facts {
-            size: self.size(),
-            is_read_only: self.is_read_only,
-            block: self.block,
-            queues: self.queues,
-            is_cached: self.is_cached(),
-        }
     }
 }
 
@@ -311,7 +249,7 @@ impl Door {
     /// Returns whether the image has another size than before.
     fn look_at_size(&self) -> bool {
         let Ok(size) = (&*self.image).seek(SeekFrom::End(0)) else { return false };
-        self.shared.size.swap(size, Ordering::Relaxed) / 512 != size / 512
+        self.shared.set_size(size) / 512 != size / 512
     }
 }
 

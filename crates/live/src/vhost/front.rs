@@ -25,12 +25,13 @@
 //!
 //! What it does not do: sockets, the protocol.
 
-use super::device::Shared;
-use super::event_fd::{Caller, drain};
+use super::command::{Command, Setup, What};
+use super::event_fd::drain;
 use super::inflight::RingMarks;
 use super::memory::GuestMemory;
 use super::request::{ID, Kind, Limits, Request, SECTOR, Status};
-use super::split_ring::{Broken, Descriptor, SplitRing};
+use super::shared::Shared;
+use super::split_ring::{Broken, Descriptor};
 use crate::bio::{Answer, Bio, ClientId, FileId, Op};
 use crate::buffer::Pool;
 use crate::data::Data;
@@ -68,41 +69,6 @@ const TASKS_EACH: u32 = 32;
 
 /// The task of requests without a priority of their own.
 const USUAL: u32 = TASKS_EACH - 1;
-
-/// What the thread of a device's socket tells the front.
-#[derive(Debug)]
-pub(super) struct Command {
-    pub(super) device: usize,
-    pub(super) session: u64,
-    pub(super) what: What,
-}
-
-/// See [`Command`].
-#[derive(Debug)]
-pub(super) enum What {
-    /// A virtual machine has connected.
-    Begin,
-    /// A ring may be read.
-    Start(usize, Box<Setup>),
-    /// Another eventfd for signals.
-    Call(usize, Option<Box<Caller>>),
-    /// A ring is not read any more. The answer is how far it was read; it comes when all that was read is
-    /// answered.
-    Stop(usize, mpsc::Sender<u16>),
-    /// The connection is gone.
-    End,
-}
-
-/// What a ring begins with.
-#[derive(Debug)]
-pub(super) struct Setup {
-    pub(super) split: SplitRing,
-    pub(super) kick: Arc<File>,
-    pub(super) call: Option<Box<Caller>>,
-    pub(super) marks: Option<RingMarks>,
-    /// Whether writes are stable when they are answered, because the guest does not flush.
-    pub(super) is_write_through: bool,
-}
 
 /// A device, as the front needs it.
 #[derive(Debug)]

@@ -2,12 +2,13 @@
 
 #![allow(clippy::missing_panics_doc, reason = "a panic is a finding")]
 
+use super::command::{Command, What};
 use super::config_space::PROTOCOL_FEATURES;
-use super::device::{Device, Shared};
-use super::front::{Command, What};
+use super::device::QUEUES_MAX;
 use super::memory::{GuestMemory, Region, RegionFacts};
 use super::request::{Kind, Limits, Request};
 use super::session::{Engine, Session};
+use super::shared::Shared;
 use super::split_ring::{Addresses, SplitRing};
 use crate::guest_data::Part;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -160,7 +161,7 @@ pub fn conversation(data: &[u8]) {
         send_as(&theirs, u32::from(*code), u32::from(flags & 0xf), claimed, payload, files);
     }
     theirs.shutdown(Shutdown::Write).expect("a socket");
-    let shared = Arc::new(Shared::new(&Device::new("fuzz", "", ""), 1 << 30, 512));
+    let shared = Arc::new(Shared::new("fuzz", false, QUEUES_MAX, (1 << 30, 512)));
     let reader = Reader(Mutex::default());
     let session = Arc::new(Mutex::new(Session::new(&reader, 0, 1, shared)));
     let mut handler = BackendReqHandler::from_stream(ours, session);

@@ -24,6 +24,7 @@
 //!
 //! What it does not do: live migration, packed rings, postcopy.
 
+mod command;
 mod config_space;
 mod device;
 mod event_fd;
@@ -34,6 +35,7 @@ mod inflight;
 mod memory;
 mod request;
 mod session;
+mod shared;
 mod sigbus;
 mod split_ring;
 mod start;

@@ -14,12 +14,12 @@
 //!
 //! Source: QEMU's documentation, *Vhost-user Protocol*.
 
+use super::command::{Command, Setup, What};
 use super::config_space::{CACHE_AT, CONFIG_ASKED_MAX, EVENT_INDEX, FLUSH, PROTOCOL_FEATURES};
-use super::device::Shared;
 use super::event_fd::{self, Caller};
-use super::front::{Command, Setup, What};
 use super::inflight::{self, Inflight};
 use super::memory::{GuestMemory, REGIONS_MAX, Region, RegionFacts};
+use super::shared::Shared;
 use super::split_ring::{Addresses, SIZE_MAX, SplitRing};
 use std::fs::File;
 use std::io;

@@ -2,9 +2,9 @@
 //!
 //! A guest's memory is a file that another process has, too. If that process makes the file shorter, an
 //! access behind the new end raises SIGBUS, which ends a program that does nothing about it: one tenant
-//! could stop the server for all. So each [`Mapping`] is entered in a table, and a handler of the signal puts
-//! memory of our own, all zeros, in the place of a mapping whose file has gone. The access then continues, and
-//! [`Mapping::is_lost`] says that nothing in there is to be believed any more.
+//! could stop the server for all. So each [`Mapping`] is entered in a table, and a handler of the signal
+//! puts memory of our own, all zeros, in the place of a mapping whose file has gone. The access then
+//! continues, and [`Mapping::is_lost`] says that nothing in there is to be believed any more.
 //!
 //! What the kernel does with such memory on our behalf fails with `EFAULT`, and raises nothing.
 //!

@@ -1,7 +1,9 @@
 //! Starts a disk's devices: before the engine runs, their images and sockets; after that, their threads.
 
-use super::device::{Device, Door, QUEUES_MAX, Shared, ToEngine};
-use super::front::{Command, Served, VhostFront};
+use super::command::Command;
+use super::device::{Device, Door, QUEUES_MAX, ToEngine};
+use super::front::{Served, VhostFront};
+use super::shared::Shared;
 use crate::bio::FileId;
 use crate::buffer::Pool;
 use crate::disk::{self, Extent};
@@ -81,7 +83,12 @@ impl Prepared {
         let mut served = Vec::new();
         for (i, (ready, extent)) in self.ready.drain(..).zip(extents).enumerate() {
             let Ready { device, listener, image, counters } = ready;
-            let shared = Arc::new(Shared::new(&device, extent.size, extent.align));
+            let shared = Arc::new(Shared::new(
+                &device.serial,
+                device.read_only,
+                device.queues,
+                (extent.size, extent.align),
+            ));
             self.doors.push((listener, Arc::clone(&image), Arc::clone(&shared), device.allowed().1));
             served.push(Served {
                 shared,

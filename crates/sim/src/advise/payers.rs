@@ -1,6 +1,7 @@
-//! Who pays: what each job gets under the default and under the candidate that is compared with it.
+//! The table *who pays*: what each job gets under the default and under the candidate that is compared with
+//! it.
 //!
-//! A factor says that somebody gains. The gain may come from another job, which a total or a geometric mean
+//! A factor says that a job gains. The gain may come from another job, which a total or a geometric mean
 //! hides. So both runs with the seed of the explanation are put side by side, job by job. Rates are those of
 //! the time in which all jobs ran, if there is such a time: afterwards a job has the disk to itself, which
 //! says nothing about sharing.
