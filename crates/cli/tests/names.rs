@@ -46,7 +46,6 @@ fn look(path: &Path) -> Child {
 }
 
 #[test]
-#[ignore = "four threads do the names of all callers, and a folder that hangs holds them"]
 fn names_in_a_folder_that_hangs_delay_no_others() {
     if !may_mount() {
         return;

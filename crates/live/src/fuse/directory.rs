@@ -911,8 +911,8 @@ impl Tree for Directory {
         }
     }
 
-    fn threads(&self) -> usize {
-        4
+    fn may_block(&self) -> bool {
+        true
     }
 
     /// In memory, what is done to one name or to attributes waits for nothing. Other file systems may wait

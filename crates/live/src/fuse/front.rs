@@ -18,6 +18,7 @@ pub(crate) use super::callers::Who;
 use super::callers::is_ending;
 use super::in_pieces::{LongRequest, Spot};
 use super::incoming::Incoming;
+use super::name_threads::{Job, NameThreads, own_mask};
 use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADER, flag, opcode};
 use super::queues::Queues;
 use super::range::Range;
@@ -36,7 +37,6 @@ use std::io::{self, IoSlice, PipeReader, PipeWriter, Write};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
 
 /// The most requests that wait for the disk, and the most bytes of writes and copies that they hold: far more
 /// than the kernel's own limits for one mount let come, except for direct writes and copies of very many
@@ -46,7 +46,6 @@ const HELD_MAX: u64 = 256 << 20;
 
 /// A request for another thread: its header, what is behind that, and the name of the group of a caller that
 /// opens something. What is open outlives the group's number.
-pub(crate) type Job = (Header, Vec<u8>, String);
 
 /// How often requests are looked at whose callers got a signal that does not end them.
 const LOOK_AFTER: Duration = Duration::from_ms(10);
@@ -153,9 +152,9 @@ pub(crate) trait Tree: Send + Sync + 'static {
     }
     /// Such a file can go.
     fn close(&self, _: FileId) {}
-    /// The number of threads for operations that may block; 0 if none does.
-    fn threads(&self) -> usize {
-        0
+    /// Whether operations may block, and are for other threads.
+    fn may_block(&self) -> bool {
+        false
     }
     /// Whether this operation cannot block, and takes no longer than to hand it to another thread.
     fn is_quick(&self, _: &Header, _: &Operation<'_>) -> bool {
@@ -248,7 +247,7 @@ pub(crate) struct FuseFront<T> {
     /// Closed, and something may still be asked of them.
     leaving: Vec<FileId>,
     /// Where what may block goes.
-    workers: Option<mpsc::Sender<Job>>,
+    workers: Option<NameThreads>,
     /// Dropped when the mount is gone, which ends [`Mount::wait`](super::Mount::wait).
     ended: Option<mpsc::Sender<()>>,
 }
@@ -259,7 +258,7 @@ impl<T: Tree> FuseFront<T> {
     pub(crate) fn new(
         (channel, bell): (Arc<Channel>, PipeReader),
         tree: Arc<T>,
-        workers: Option<mpsc::Sender<Job>>,
+        workers: Option<NameThreads>,
         ended: mpsc::Sender<()>,
         pool: &Arc<Pool>,
         queues: Option<usize>,
@@ -290,28 +289,22 @@ impl<T: Tree> FuseFront<T> {
         }
     }
 
-    /// Threads for what may block. They end when the front does.
-    pub(crate) fn hire(channel: &Arc<Channel>, tree: &Arc<T>) -> io::Result<Option<mpsc::Sender<Job>>> {
-        let (workers, jobs) = mpsc::channel::<Job>();
-        let jobs = Arc::new(Mutex::new(jobs));
-        for _ in 0..tree.threads() {
-            let (jobs, channel, tree) = (Arc::clone(&jobs), Arc::clone(channel), Arc::clone(tree));
-            thread::Builder::new().name("fairhead-files".to_owned()).spawn(move || {
-                own_mask();
-                loop {
-                    let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok((header, bytes, group)) = job else { return };
-                    let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
-                    if let Some(reply) = tree.answer(&header, &group, &operation) {
-                        if operation.changes_unseen() {
-                            channel.forget_attributes(header.node);
-                        }
-                        channel.reply_from_afar(&header, reply);
-                    }
-                }
-            })?;
+    /// Threads for what may block; `None` if nothing does. They end when the front does.
+    pub(crate) fn hire(channel: &Arc<Channel>, tree: &Arc<T>) -> io::Result<Option<NameThreads>> {
+        if !tree.may_block() {
+            return Ok(None);
         }
-        Ok((tree.threads() > 0).then_some(workers))
+        let (channel, tree) = (Arc::clone(channel), Arc::clone(tree));
+        let work = move |(header, bytes, group): Job| {
+            let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
+            if let Some(reply) = tree.answer(&header, &group, &operation) {
+                if operation.changes_unseen() {
+                    channel.forget_attributes(header.node);
+                }
+                channel.reply_from_afar(&header, reply);
+            }
+        };
+        NameThreads::start(work).map(Some)
     }
 
     /// Replies to a request.
@@ -557,9 +550,8 @@ impl<T: Tree> FuseFront<T> {
         } else if self.tree.is_quick(header, operation) {
             return self.tree.answer(header, &group, operation);
         }
-        // Without a thread that hears it, the engine is about to stop.
-        let sent = workers.send((*header, bytes.to_vec(), group));
-        sent.err().map(|_| Err(Errno::SHUTDOWN))
+        workers.send((*header, bytes.to_vec(), group));
+        None
     }
 
     /// Makes a part of a file read as zeros.
@@ -683,7 +675,13 @@ impl<T: Tree> FuseFront<T> {
 
     /// The caller of that request got a signal. It may have its answer already.
     fn interrupt(&mut self, context: &mut Context, unique: u64) {
-        let Some(waiting) = self.waiting.get(&unique).copied() else { return };
+        let Some(waiting) = self.waiting.get(&unique).copied() else {
+            let threads = self.workers.as_ref();
+            if let Some(header) = threads.and_then(|t| t.take_back(unique, |h| is_ending(h.pid))) {
+                self.reply(unique, header.entry, Err(Errno::INTR));
+            }
+            return;
+        };
         if !is_ending(waiting.thread) {
             self.disturbed.push(unique);
             self.look_after.get_or_insert(context.now + LOOK_AFTER);
@@ -702,15 +700,6 @@ impl<T: Tree> FuseFront<T> {
             let disturbed = std::mem::take(&mut self.disturbed);
             disturbed.into_iter().for_each(|unique| self.interrupt(context, unique));
         }
-    }
-}
-
-/// From here on this thread has a mask of its own for files that it makes, which masks nothing.
-fn own_mask() {
-    // SAFETY: it names no memory.
-    unsafe {
-        libc::unshare(libc::CLONE_FS);
-        libc::umask(0);
     }
 }
 

@@ -28,6 +28,7 @@ mod front;
 mod in_pieces;
 mod incoming;
 mod mountpoint;
+mod name_threads;
 mod nodes;
 mod one_file;
 mod open_files;

@@ -131,7 +131,7 @@ pub(crate) mod command {
 }
 
 /// The header of a request: its number, its operation, and the thread, user and node that it is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Header {
     pub(crate) opcode: u32,
     /// The request's number, for the reply and to interrupt it.

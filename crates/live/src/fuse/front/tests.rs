@@ -128,13 +128,14 @@ fn every_piece_of_a_copy_is_on_the_account_of_a_group_that_there_is() {
 #[test]
 fn what_has_files_open_is_known_by_its_name() {
     let mut stage = Stage::new();
-    let (workers, jobs) = mpsc::channel();
-    stage.front.workers = Some(workers);
+    let (heard, jobs) = mpsc::channel();
+    let threads = NameThreads::start(move |job| drop(heard.send(job))).expect("a thread");
+    stage.front.workers = Some(threads);
     // Far more cgroups than there are numbers: each is idle, and its number another one's, in the end.
     for i in 0..600_u32 {
         stage.pass(100);
         stage.ask(i.into(), i, &Operation::Open { flags: 0 });
-        let (_, _, group) = jobs.try_recv().expect("another thread opens it");
+        let (_, _, group) = jobs.recv().expect("another thread opens it");
         assert_eq!(group, format!("job/{i}"));
     }
 }
