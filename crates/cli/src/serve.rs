@@ -53,25 +53,10 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let listen = places(args)?;
     let tls = tls(args)?;
     let mut control = control::options(&args.control, args.insecure_remote)?;
-    let mut disk = DiskOptions::new::<&str>([]).config(scheduler(args)?).direct(!args.cached);
-    if let Some(depth) = args.depth {
-        disk = disk.depth(depth);
-    }
-    if let Some(threads) = args.threads {
-        disk = disk.threads(threads.into());
-    }
-    if let Some(text) = &args.timeout {
-        disk = disk.timeout(positive_time("--timeout", text)?);
-    }
-    if let Some(name) = &args.emulate {
-        disk = emulate::disk(disk, name)?;
-    }
+    let disk = disk(args)?;
     exports.iter().for_each(|w| files::will_read(&w.export.file));
     devices.iter().for_each(|w| files::will_read(&w.device.file));
     Outputs::default().file("--record", args.record.as_deref()).check()?;
-    if let Some(path) = &args.record {
-        disk = disk.record(path);
-    }
     // Started before the process is confined, so that its command is not.
     let launcher = args.run.as_deref().map(Launcher::start);
     let confinement =
@@ -150,6 +135,27 @@ fn wait(end: &Receiver<Ended>, server: &Server) -> Result<(), CliError> {
                 }
             }
         }
+    }
+}
+
+/// The scheduled disk, without its files.
+fn disk(args: &ServeArgs) -> Result<DiskOptions, CliError> {
+    let mut disk = DiskOptions::new::<&str>([]).config(scheduler(args)?).direct(!args.cached);
+    if let Some(depth) = args.depth {
+        disk = disk.depth(depth);
+    }
+    if let Some(threads) = args.threads {
+        disk = disk.threads(threads.into());
+    }
+    if let Some(text) = &args.timeout {
+        disk = disk.timeout(positive_time("--timeout", text)?);
+    }
+    if let Some(path) = &args.record {
+        disk = disk.record(path);
+    }
+    match &args.emulate {
+        Some(name) => emulate::disk(disk, name),
+        None => Ok(disk),
     }
 }
 

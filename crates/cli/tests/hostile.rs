@@ -6,7 +6,6 @@
 #[path = "../../live/tests/nbd_client/mod.rs"]
 mod nbd_client;
 mod process;
-#[allow(dead_code, reason = "only its chance is used here")]
 mod stamps;
 
 use nbd_client::{choice, reply, request};

@@ -9,6 +9,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// A socket in the file system, which is removed with its listener.
@@ -72,6 +73,9 @@ pub(crate) enum ForWhom {
     All,
 }
 
+/// Held while the mask of the process for files is changed.
+static MASK: Mutex<()> = Mutex::new(());
+
 /// Listens on a unix socket. A socket without a listener is replaced.
 pub(crate) fn open_unix(path: &Path, for_whom: ForWhom) -> Result<(UnixListener, SocketFile), Error> {
     let wrong =
@@ -86,12 +90,15 @@ pub(crate) fn open_unix(path: &Path, for_whom: ForWhom) -> Result<(UnixListener,
         // What a server left that was killed.
         std::fs::remove_file(path).map_err(|e| wrong(e.to_string()))?;
     }
+    // Two servers of one process must not put back each other's mask.
+    let one = MASK.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: it names no memory. Files that other threads make meanwhile are more private than they might
     // be.
     let before = unsafe { libc::umask(0o177) };
     let listener = UnixListener::bind(path);
     // SAFETY: as above.
     unsafe { libc::umask(before) };
+    drop(one);
     let listener = listener.map_err(|e| wrong(e.to_string()))?;
     let made = path.metadata().map_err(|e| wrong(e.to_string()))?;
     debug_assert_eq!(made.permissions().mode() & 0o077, 0);

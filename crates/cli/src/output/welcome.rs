@@ -65,7 +65,7 @@ mod tests {
             names: names.iter().map(|n| (*n).to_owned()).collect(),
             took: Duration::from_ms(ms),
         };
-        vec![bar(&["none", "kyber"], 20_000), bar(&["cfq"], 10_000), bar(&["bfq"], 500)]
+        vec![bar(&["none", "kyber"], 20_000), bar(&["cfq"], 10_000), bar(&["bfq"], 300)]
     }
 
     #[test]

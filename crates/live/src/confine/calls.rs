@@ -191,6 +191,8 @@ const CALLS: &[Line] = calls! {
     SYS_readlinkat          ALL     Always,
     // Sockets that listen, and their clients; none is made, and none is connected.
     SYS_accept4             ALL     Always,
+    // Between the engine and a thread that encrypts.
+    SYS_socketpair          SERVE   Is(0, &[libc::AF_UNIX as u64]),
     SYS_accept              ALL     Always,
     SYS_sendto              ALL     Always,
     SYS_sendmsg             ALL     Always,
@@ -271,7 +273,7 @@ const OLDER: &[Line] = &[];
 #[rustfmt::skip]
 const STRANGERS: &[Line] = calls! {
     SYS_execve ALL Always, SYS_execveat ALL Always, SYS_ptrace ALL Always, SYS_socket ALL Always,
-    SYS_socketpair ALL Always, SYS_connect ALL Always, SYS_bind ALL Always, SYS_listen ALL Always,
+    SYS_connect ALL Always, SYS_bind ALL Always, SYS_listen ALL Always,
     SYS_mount ALL Always, SYS_kill ALL Always, SYS_bpf ALL Always, SYS_setns ALL Always,
     SYS_chroot ALL Always, SYS_capset ALL Always, SYS_setuid ALL Always,
     SYS_process_vm_readv ALL Always, SYS_process_vm_writev ALL Always, SYS_pidfd_getfd ALL Always,

@@ -44,9 +44,6 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 const WAITING_MAX: usize = 4096;
 const HELD_MAX: u64 = 256 << 20;
 
-/// A request for another thread: its header, what is behind that, and the name of the group of a caller that
-/// opens something. What is open outlives the group's number.
-
 /// How often requests are looked at whose callers got a signal that does not end them.
 const LOOK_AFTER: Duration = Duration::from_ms(10);
 

@@ -137,13 +137,7 @@ impl Server {
         }
         let for_whom = if exports.iter().any(Export::names_users) { ForWhom::All } else { ForWhom::Owner };
         let is_trusted = options.trust_network || options.tls.mode == TlsMode::Require;
-        let (mut listeners, mut sockets, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
-        for place in listen {
-            let (listener, socket, address) = open_socket(place, is_trusted, for_whom)?;
-            listeners.push(listener);
-            sockets.extend(socket);
-            addresses.push(address);
-        }
+        let (listeners, sockets, addresses) = open_sockets(listen, is_trusted, for_whom)?;
         let (books, files) = (Books::default(), Arc::new(FileTable::default()));
         let of_devices = looked.split_off(exports.len()).into_iter().map(|looked| looked.lock);
         let counters: Vec<Arc<Counters>> = devices.iter().map(|_| Arc::default()).collect();
@@ -297,6 +291,20 @@ fn check_reach(address: SocketAddr, is_trusted: bool) -> Result<(), Error> {
     }
     let why = "can be reached from other machines, and nothing is encrypted or asks for a password";
     Err(Error::new(ErrorKind::Socket, format!("{address} {why}")))
+}
+
+/// Listeners, the sockets' files, and the addresses with the ports that were chosen.
+type Places = (Vec<Listener>, Vec<SocketFile>, Vec<Listen>);
+
+fn open_sockets(listen: &[Listen], is_trusted: bool, for_whom: ForWhom) -> Result<Places, Error> {
+    let (mut listeners, mut sockets, mut addresses) = Places::default();
+    for place in listen {
+        let (listener, socket, address) = open_socket(place, is_trusted, for_whom)?;
+        listeners.push(listener);
+        sockets.extend(socket);
+        addresses.push(address);
+    }
+    Ok((listeners, sockets, addresses))
 }
 
 fn open_socket(
