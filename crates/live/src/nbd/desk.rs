@@ -143,8 +143,8 @@ impl Exports {
         })?
     }
 
-    /// Makes the image of an export as long as this, in bytes. New connections see the new size; see the
-    /// [module](self) for the others.
+    /// Makes the image of an export as long as this, in bytes. New connections see the new size. The others
+    /// keep the old one: behind the end of a shorter image they read zeros, and their writes there fail.
     ///
     /// # Errors
     /// If there is no such export, it is read-only or a block device, the file system refuses, clients are
