@@ -7,8 +7,8 @@
 //! A folder of the source may hang, as one on a network does whose server is away. Each operation in it keeps
 //! a thread until the folder is back. So threads are made when all others are busy, up to [`THREADS_MAX`].
 //! One folder or file gets at most [`NODE_MAX`] of them, and one user at most [`USER_MAX`]: other users, and
-//! other folders, continue. Users take turns, so that a thousand operations of one do not delay one of another by more
-//! than the operation that is being done.
+//! other folders, continue. Users take turns, so that a thousand operations of one user do not delay one of
+//! another by more than the operation that is being done.
 //!
 //! A thread that has had nothing to do stays if there are no more than [`IDLE_MAX`] such threads.
 //!
