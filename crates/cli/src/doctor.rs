@@ -60,10 +60,11 @@ fn numbers(findings: &[Finding]) -> Vec<Option<String>> {
             numbers.push(None);
             continue;
         };
-        let found = known.iter().find(|(c, _)| *c == comparison).map(|(_, s)| s.clone());
-        let sentence = found.unwrap_or_else(|| comparison.sentence());
-        known.push((comparison, sentence.clone()));
-        numbers.push(sentence);
+        let at = known.iter().position(|(c, _)| *c == comparison).unwrap_or_else(|| {
+            known.push((comparison, comparison.sentence()));
+            known.len() - 1
+        });
+        numbers.push(known[at].1.clone());
     }
     numbers
 }

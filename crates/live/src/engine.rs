@@ -1,5 +1,5 @@
-//! The engine: one thread, one disk. It joins what does no I/O, the [`RequestQueue`], to what does nothing
-//! else, the [`Store`].
+//! The engine of one disk: one thread, or one for each processor that take turns (`hands.rs`). It joins what
+//! does no I/O, the [`RequestQueue`], to what does nothing else, the [`Store`].
 //!
 //! ```text
 //!   other threads ──inbox──┐                 ┌──────────── one turn ─────────────┐

@@ -3,39 +3,28 @@
 use fairhead_machine::checks::{self, CHECKS};
 use fairhead_machine::{Finding, Kind, Machine, Setter, Subject, Tree};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::TempDir;
 
-/// A folder that is removed in the end.
-struct Root(PathBuf);
+/// The root folder of a machine made of files.
+struct Root(TempDir);
 
 impl Root {
     fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("fairhead-machine-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(tempfile::tempdir().unwrap())
     }
 
     fn write(&self, path: &str, text: &str) {
-        let path = self.0.join(path);
+        let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
     fn remove(&self, path: &str) {
-        std::fs::remove_file(self.0.join(path)).unwrap();
+        std::fs::remove_file(self.0.path().join(path)).unwrap();
     }
 
     fn findings(&self) -> Vec<Finding> {
-        checks::run(&Machine::read(&Tree::new(&self.0)))
-    }
-}
-
-impl Drop for Root {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        checks::run(&Machine::read(&Tree::new(self.0.path())))
     }
 }
 
@@ -71,7 +60,7 @@ fn disk(root: &Root, d: &Given<'_>) {
     for queue in 0..d.queues {
         write(&format!("mq/{queue}/cpu_list"), "0");
     }
-    let link = root.0.join("sys/block");
+    let link = root.0.path().join("sys/block");
     std::fs::create_dir_all(&link).unwrap();
     std::os::unix::fs::symlink(format!("../devices/{}/block/{}", d.path, d.name), link.join(d.name)).unwrap();
 }
@@ -130,7 +119,7 @@ fn healthy() -> Root {
     let rule = "ACTION!=\"remove\", SUBSYSTEM==\"block\", KERNEL==\"sd*[!0-9]|sr*\", ENV{DEVTYPE}==\"disk\", \\\n  ATTR{queue/scheduler}=\"bfq\"\n";
     root.write("usr/lib/udev/rules.d/60-block-scheduler.rules", rule);
     for name in ["nvme0n1", "sda", "sdb", "sdc"] {
-        let device = std::fs::read_to_string(root.0.join(format!("sys/block/{name}/dev"))).unwrap();
+        let device = std::fs::read_to_string(root.0.path().join(format!("sys/block/{name}/dev"))).unwrap();
         root.write(&format!("run/udev/data/b{}", device.trim()), &format!("E:ID_SERIAL=Serial_{name}\n"));
     }
     root.write("sys/fs/cgroup/cgroup.controllers", "cpu io memory");
@@ -148,7 +137,7 @@ const ON: &str = "none mq-deadline kyber bfq";
 fn chosen(root: &Root, disk: &str, scheduler: &str) {
     // No rule says otherwise.
     let rules = "usr/lib/udev/rules.d/60-block-scheduler.rules";
-    if root.0.join(rules).exists() {
+    if root.0.path().join(rules).exists() {
         root.remove(rules);
     }
     root.write(
@@ -182,7 +171,7 @@ const FAULTS: &[Fault] = &[
     }),
     ("weight-ignored", "nvme0n1", |r| r.write("etc/systemd/system/batch.service.d/50-w.conf", WEIGHT)),
     ("weight-squeezed", "", |r| {
-        std::fs::remove_file(r.0.join("sys/block/nvme0n1")).unwrap();
+        std::fs::remove_file(r.0.path().join("sys/block/nvme0n1")).unwrap();
         r.write("etc/systemd/system/gold.service", "[Service]\nIOWeight=300\n");
         r.write("etc/systemd/system/silver.service", "[Service]\nIOWeight=200\n");
     }),
@@ -190,12 +179,12 @@ const FAULTS: &[Fault] = &[
         r.write("etc/systemd/system/gold.service", "[Service]\nIODeviceWeight=/dev/sda 80\n");
     }),
     ("controller-off", "", |r| {
-        std::fs::remove_file(r.0.join("sys/block/nvme0n1")).unwrap();
+        std::fs::remove_file(r.0.path().join("sys/block/nvme0n1")).unwrap();
         r.write("etc/systemd/system/batch.service", WEIGHT);
         r.write("sys/fs/cgroup/cgroup.subtree_control", "cpu memory");
     }),
     ("controller-v1", "", |r| {
-        std::fs::remove_file(r.0.join("sys/block/nvme0n1")).unwrap();
+        std::fs::remove_file(r.0.path().join("sys/block/nvme0n1")).unwrap();
         r.write("etc/systemd/system/batch.service", WEIGHT);
         r.remove("sys/fs/cgroup/cgroup.controllers");
         r.write("sys/fs/cgroup/blkio/tasks", "");
@@ -260,7 +249,7 @@ const FAULTS: &[Fault] = &[
 fn a_machine_that_is_right_has_no_finding() {
     let root = healthy();
     assert_eq!(root.findings(), []);
-    let machine = Machine::read(&Tree::new(&root.0));
+    let machine = Machine::read(&Tree::new(root.0.path()));
     let kinds: Vec<Kind> = machine.disks.iter().map(|d| d.kind).collect();
     assert_eq!(kinds, [Kind::Nvme, Kind::Rotating, Kind::Ssd, Kind::Card]);
     assert_eq!(machine.setter(&machine.disks[0]), Some(Setter::Kernel));
@@ -327,7 +316,7 @@ fn commands_do_what_they_say() {
                 continue; // The kernel puts the brackets.
             }
             let run = |command: &str| {
-                let command = command.replace("/sys/", &format!("{}/sys/", root.0.display()));
+                let command = command.replace("/sys/", &format!("{}/sys/", root.0.path().display()));
                 assert!(std::process::Command::new("sh").args(["-c", &command]).status().unwrap().success());
             };
             if f.mend.contains("subtree_control") {
@@ -346,7 +335,7 @@ fn an_empty_machine_and_rubbish_are_no_panic() {
     let root = Root::new();
     assert_eq!(root.findings(), []);
     let root = healthy();
-    for path in all_files(&root.0) {
+    for path in all_files(root.0.path()) {
         let before = std::fs::read(&path).unwrap();
         for rubbish in [&b""[..], b"\xff\xfe", b"9999999999999999999999", b"=", b"[", b"\"", b"-1"] {
             std::fs::write(&path, rubbish).unwrap();

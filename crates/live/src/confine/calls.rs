@@ -189,7 +189,7 @@ const CALLS: &[Line] = calls! {
     SYS_fadvise64           ALL     Always,
     SYS_flock               ALL     Always,
     SYS_readlinkat          ALL     Always,
-    // Sockets that listen, and their clients; none is made, and none is connected.
+    // Sockets that listen, and their clients. None is connected; only pairs within the process are made.
     SYS_accept4             ALL     Always,
     // Between the engine and a thread that encrypts.
     SYS_socketpair          SERVE   Is(0, &[libc::AF_UNIX as u64]),

@@ -26,7 +26,7 @@ pub(super) fn throttled_twice(machine: &Machine, findings: &mut Vec<Finding>) {
         let Some(us) = disk.queue_number("wbt_lat_usec").filter(|&us| us > 0) else { continue };
         let what = format!("{} has wbt_lat_usec {us} under bfq.", disk.name);
         let why = "wbt holds writes back by its own measure before bfq sees them, so that bfq cannot share \
-                   them by weight. The kernel switches it off with bfq; somebody switched it on.";
+                   them by weight. The kernel switches it off with bfq; it was switched on by hand or by a rule.";
         let finding = Finding::about(disk, Severity::Advice, what, why);
         findings.push(finding.set(disk, "wbt_lat_usec", &us.to_string(), "0"));
     }
