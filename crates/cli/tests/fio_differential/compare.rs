@@ -13,12 +13,14 @@ pub(super) enum Difference {
     Certain(String),
     /// In how long something takes, or in how much was done in a time.
     OfTime(String),
+    /// In what fio's random numbers decide, too: with another seed it may be the same.
+    OfChance(String),
     /// fio did not end, or ended itself. With several jobs it does that now and then, on a busy machine above
     /// all.
     Hung,
 }
 
-use Difference::{Certain, OfTime};
+use Difference::{Certain, OfChance, OfTime};
 
 type Same = Result<(), Difference>;
 
@@ -119,7 +121,11 @@ impl Both<'_> {
                     // A mix that is late does not take turns: which direction has a rate to catch up with
                     // hangs on the machine.
                     let paced = jobs.iter().any(|j| has_rate(j) && j.rw.direction == Direction::Mixed);
-                    return Err(if cut || paced { OfTime(why) } else { Certain(why) });
+                    return Err(match (cut || paced, chance) {
+                        (true, _) => OfTime(why),
+                        (false, true) => OfChance(why),
+                        (false, false) => Certain(why),
+                    });
                 }
             }
         }

@@ -18,13 +18,13 @@ pub(super) enum Nothing {
     Hung,
 }
 
-/// Runs it.
-pub(super) fn run(text: &str) -> Result<Seen, Nothing> {
+/// Runs it, with `seed` in place of the file's or fio's own.
+pub(super) fn run(text: &str, seed: Option<u32>) -> Result<Seen, Nothing> {
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
     let dir = dir.expect("a folder");
     let dir = dir.path();
-    std::fs::write(dir.join("job.fio"), with_logs(text, dir)).expect("a file");
+    std::fs::write(dir.join("job.fio"), with_logs(text, seed, dir)).expect("a file");
     let out = Command::new("timeout")
         .args(["-k", "1", TIME_MAX_S, "fio", "--output-format=json", "--eta=never", "job.fio"])
         .current_dir(dir)
@@ -63,14 +63,17 @@ fn has_line(text: &[u8], line: &str) -> bool {
     String::from_utf8_lossy(text).lines().any(|l| l == line)
 }
 
-/// The file with what it takes to see what fio does. Threads are gone when fio is killed, processes would
+/// The file with `seed` and with what it takes to see what fio does. Threads are gone when fio is killed, processes would
 /// stay.
-fn with_logs(text: &str, dir: &Path) -> String {
+fn with_logs(text: &str, seed: Option<u32>, dir: &Path) -> String {
     let dir = dir.display();
     let mut lines =
         format!("[global]\nthread\ndirectory={dir}\nwrite_lat_log={dir}/l\nlog_offset=1\nlog_unix_epoch=1\n");
+    if let Some(seed) = seed {
+        writeln!(lines, "randseed={seed}").expect("a string");
+    }
     let mut job = 0;
-    for line in text.lines() {
+    for line in text.lines().filter(|l| seed.is_none() || !l.starts_with("randseed")) {
         writeln!(lines, "{line}").expect("a string");
         if line.starts_with('[') && !line.starts_with("[global") {
             writeln!(lines, "write_iolog={dir}/i.{job}").expect("a string");
