@@ -1,45 +1,89 @@
-//! `cargo xtask dist`: what a package has, where packages have it, below `target/dist`.
+//! `cargo xtask dist`: what a package has, where packages have it, below `target/dist`; and a package.
 //!
 //! ```text
-//!     bin/fairhead
-//!     share/man/man1/fairhead.1, fairhead-run.1, …
-//!     share/bash-completion/completions/fairhead
-//!     share/zsh/site-functions/_fairhead
-//!     share/fish/vendor_completions.d/fairhead.fish
-//!     share/doc/fairhead/…
+//!     tree/bin/fairhead
+//!     tree/share/man/man1/fairhead.1, fairhead-run.1, …
+//!     tree/share/bash-completion/completions/fairhead
+//!     tree/share/zsh/vendor-completions/_fairhead
+//!     tree/share/fish/vendor_completions.d/fairhead.fish
+//!     tree/share/doc/fairhead/…, with the job files of `examples`
+//!     fairhead_0.2.0_amd64.deb      with --deb, for Debian and Ubuntu: `deb.rs`
+//!     static/fairhead               with --static: needs no library, runs on any Linux
 //! ```
 //!
-//! The program makes its own pages and scripts; nothing of them is in the repository. What this does not do:
-//! strip, sign, make an archive.
+//! The program makes its own pages and scripts; nothing of them is in the repository. The static program is
+//! for containers and old systems: musl's memory allocation makes the lab a third slower. What this does not
+//! do: sign, upload.
 
-use crate::shell::{capture, cargo, root};
+use crate::deb;
+use crate::shell::{capture, cargo, command, root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-pub(crate) fn run() -> Result<(), String> {
+/// The target of the static program, installed by `rustup target add`.
+const STATIC: &str = "x86_64-unknown-linux-musl";
+
+pub(crate) fn run(args: &[&str]) -> Result<(), String> {
+    let place = folder();
+    let made = match args {
+        [] => tree(&place.join("tree"))?,
+        ["--deb"] => {
+            let tree = tree(&place.join("tree"))?;
+            deb::build(&tree, &place)?
+        }
+        ["--static"] => static_program(&place.join("static/fairhead"))?,
+        [other, ..] => return Err(format!("dist takes --deb or --static, not '{other}'")),
+    };
+    println!("{}", made.display());
+    Ok(())
+}
+
+/// Where everything is put.
+pub(crate) fn folder() -> PathBuf {
+    root().join("target/dist")
+}
+
+/// Lays out what a package has. Returns `place`.
+pub(crate) fn tree(place: &Path) -> Result<PathBuf, String> {
     capture(&mut cargo("build --quiet --release --package fairhead"))?;
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let (program, place) = (target.join("release/fairhead"), root().join("target/dist"));
-    let _ = fs::remove_dir_all(&place);
+    let program = target().join("release/fairhead");
+    let _ = fs::remove_dir_all(place);
     copy(&program, &place.join("bin/fairhead"))?;
     capture(Command::new(&program).arg("man").arg(place.join("share/man/man1")))?;
     for (shell, to) in [
         ("bash", "bash-completion/completions/fairhead"),
-        ("zsh", "zsh/site-functions/_fairhead"),
+        ("zsh", "zsh/vendor-completions/_fairhead"),
         ("fish", "fish/vendor_completions.d/fairhead.fish"),
     ] {
         let script = capture(Command::new(&program).args(["completions", shell]))?;
         write(&place.join("share").join(to), &script.stdout)?;
     }
+    let docs = place.join("share/doc/fairhead");
     for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
-        copy(&root().join(name), &place.join("share/doc/fairhead").join(name))?;
+        copy(&root().join(name), &docs.join(name))?;
     }
-    println!("{}", place.display());
-    Ok(())
+    capture(command("cp", "-rL --preserve=mode examples").arg(docs.join("examples")))?;
+    Ok(place.to_owned())
 }
 
-fn write(to: &Path, bytes: &[u8]) -> Result<(), String> {
+/// Builds the program that needs no library.
+fn static_program(to: &Path) -> Result<PathBuf, String> {
+    capture(&mut cargo(&format!("build --quiet --release --package fairhead --target {STATIC}"))).map_err(
+        |said| format!("{said}\n`rustup target add {STATIC}` and the package musl-tools are needed for it"),
+    )?;
+    copy(&target().join(STATIC).join("release/fairhead"), to)?;
+    capture(Command::new("strip").arg(to))?;
+    Ok(to.to_owned())
+}
+
+/// Where cargo puts what it builds.
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Writes a file and the folders above it.
+pub(crate) fn write(to: &Path, bytes: &[u8]) -> Result<(), String> {
     let folder = to.parent().expect("a file in a folder");
     let done = fs::create_dir_all(folder).and_then(|()| fs::write(to, bytes));
     done.map_err(|e| format!("{}: {e}", to.display()))

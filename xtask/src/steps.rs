@@ -5,7 +5,7 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{api, bench, docs, figures, fuzz, links, tidy};
+use crate::{api, bench, deb, docs, figures, fuzz, links, tidy};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -88,6 +88,7 @@ const STEPS: &[Step] = &[
     ("same bytes in release", || tests(&mut same_bytes("release"))),
     ("dependencies", dependencies),
     ("packages of the crates", publishable),
+    ("the Debian package", deb::check),
     ("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
     ("public items of core", api::check),
     ("measured docs, a part", || docs::run(docs::Part::Check)),
@@ -201,6 +202,8 @@ fn packages() -> Result<Outcome, String> {
         ("node", "nodejs"),
         ("fish", "fish"),
         ("zsh", "zsh"),
+        ("lintian", "lintian"),
+        ("dpkg-shlibdeps", "dpkg-dev"),
     ];
     let mut missing: Vec<&str> =
         WANTED.iter().filter(|(program, _)| !exists(program)).map(|(_, p)| *p).collect();

@@ -1,7 +1,10 @@
 //! `fairhead completions SHELL` and `fairhead man [DIR]`: what a package has beside the program, made by the
 //! program itself, so that they always fit each other.
 
-use clap::CommandFactory;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, CommandFactory};
+use fairhead_core::sched::any::PRESETS;
+use fairhead_device::preset_names;
 use std::path::Path;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
@@ -11,8 +14,23 @@ use crate::out;
 /// The script for a shell, to stdout.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "fairhead", &mut script);
+    clap_complete::generate(args.shell, &mut with_names(Cli::command()), "fairhead", &mut script);
     out::print(&String::from_utf8_lossy(&script))
+}
+
+/// The same commands; the arguments for schedulers and disks list the built-in names, which shells offer.
+fn with_names(command: Command) -> Command {
+    command.mut_args(with_names_of).mut_subcommands(with_names)
+}
+
+fn with_names_of(arg: Arg) -> Arg {
+    let is_disk =
+        arg.get_value_names().is_some_and(|names| names.iter().any(|n| n.starts_with("PRESET|FILE")));
+    match arg.get_id().as_str() {
+        "sched" | "against" => arg.value_parser(PossibleValuesParser::new(PRESETS.iter().map(|p| p.name))),
+        _ if is_disk => arg.value_parser(PossibleValuesParser::new(preset_names())),
+        _ => arg,
+    }
 }
 
 /// The page of the program to stdout, or all pages into a folder.

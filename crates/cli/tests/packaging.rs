@@ -46,6 +46,13 @@ fn shells_load_their_scripts() {
         ),
         ("fish", "source /dev/stdin; complete -C 'fairhead va'", "validate"),
         (
+            "bash",
+            "source /dev/stdin; COMP_WORDS=(fairhead run --sched mq-); COMP_CWORD=3; _fairhead fairhead mq- --sched; echo ${COMPREPLY[@]}",
+            "mq-deadline",
+        ),
+        ("fish", "source /dev/stdin; complete -C 'fairhead run --disk nas'", "nas2020"),
+        ("fish", "source /dev/stdin; complete -C 'fairhead serve --sched mq'", "mq-deadline"),
+        (
             "zsh",
             "autoload -U compinit; compinit -u -D; source /dev/stdin; whence -w _fairhead",
             "_fairhead: function",

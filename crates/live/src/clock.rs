@@ -38,13 +38,15 @@ pub(crate) fn be_punctual(at_once: bool) {
 /// # Errors
 /// If that is not permitted.
 pub(crate) fn be_urgent(tid: libc::pid_t) -> std::io::Result<()> {
-    let lowest = libc::sched_param { sched_priority: 1 };
+    // musl's own functions of these names refuse: they would have to ask about each thread.
+    let lowest: libc::c_int = 1;
     // SAFETY: it names no memory.
-    let policy = unsafe { libc::sched_getscheduler(tid) };
-    if matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR) {
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, tid) };
+    if [libc::SCHED_FIFO, libc::SCHED_RR].map(libc::c_long::from).contains(&policy) {
         return Ok(());
     }
-    // SAFETY: the parameters are read during the call.
-    let result = unsafe { libc::sched_setscheduler(tid, libc::SCHED_FIFO, &raw const lowest) };
+    // SAFETY: the kernel reads the parameters, one number, during the call.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, tid, libc::SCHED_FIFO, &raw const lowest) };
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -98,8 +98,8 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 }
 
 //= linux-6.12 include/uapi/linux/loop.h LOOP_CTL_GET_FREE, LOOP_CONFIGURE, LO_FLAGS_*, struct loop_config
-const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
-const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
+const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const READ_ONLY: u32 = 1;
 const AUTOCLEAR: u32 = 4;
 const DIRECT_IO: u32 = 16;
