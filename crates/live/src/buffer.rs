@@ -38,8 +38,19 @@ impl Block {
         Layout::from_size_align(size, ALIGN).expect("less than half of all memory")
     }
 
+    /// Memory that is larger than each class is the kernel's own zeros, which it makes page by page when they
+    /// are used. The allocator would write them all now, and for 32 MiB the engine would stop for 20 ms.
     fn new(size: usize) -> Self {
         let layout = Self::layout(size);
+        if size > CHUNK {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            // SAFETY: a mapping at an address that the kernel chooses replaces nothing.
+            let start = unsafe { libc::mmap(std::ptr::null_mut(), size, protection, flags, -1, 0) };
+            let start = NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED);
+            let Some(start) = start else { handle_alloc_error(layout) };
+            return Self { start, size };
+        }
         // SAFETY: the size is not 0: it is a class, or larger.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
@@ -49,6 +60,12 @@ impl Block {
     /// # Safety
     /// The block came from [`Self::new`], and nothing uses its memory any more.
     unsafe fn free(self) {
+        if self.size > CHUNK {
+            // SAFETY: `new` has mapped these bytes, and the caller says that nothing uses them.
+            let result = unsafe { libc::munmap(self.start.as_ptr().cast(), self.size) };
+            debug_assert_eq!(result, 0, "it is mapped");
+            return;
+        }
         // SAFETY: as the caller says.
         unsafe { dealloc(self.start.as_ptr(), Self::layout(self.size)) }
     }
