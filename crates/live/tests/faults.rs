@@ -519,11 +519,12 @@ fn what_is_late_on_a_busy_machine_is_tried_again_and_then_skipped() {
     let mut tries = 0;
     let mut attempt = |fails: u32, late| {
         tries += 1;
-        (if tries <= fails { too_late() } else { Ok(()) }, late)
+        (if tries <= fails { too_late(calm) } else { Ok(()) }, late)
     };
     assert!(in_time_by(|| attempt(2, busy)), "the third goes well");
-    assert!(!in_time_by(|| (too_late(), busy)), "none goes well");
-    for (outcome, late) in [(too_late(), calm), (Err(Box::new("wrong") as Box<_>), busy)] {
+    assert!(!in_time_by(|| (too_late(calm), busy)), "none goes well");
+    let (just, much) = (too_late(calm), too_late(2 * busy));
+    for (outcome, late) in [(just, calm), (much, busy), (Err(Box::new("wrong") as Box<_>), busy)] {
         let mut outcome = Some(outcome);
         let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             in_time_by(|| (outcome.take().unwrap(), late));

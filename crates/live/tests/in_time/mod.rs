@@ -1,10 +1,11 @@
 //! Tests that need real time, on a machine that may have none.
 //!
 //! A test that expects something within some time cannot tell a slow program from a busy machine. So it
-//! measures the machine meanwhile: a thread sleeps a millisecond at a time and keeps how late it woke. If
+//! measures the machine meanwhile: a thread sleeps a millisecond at a time and adds up how late it woke. If
 //! what is [timely] has not come in time and that thread was late, too, the test is tried again, and says
-//! `skipped: machine too busy` in the end. If the machine was calm, it fails. What does not depend on time
-//! fails at once.
+//! `skipped: machine too busy` in the end. If the machine was calm, it fails; and so it does if something took
+//! longer than [it should](within) by more than that thread was late. What does not depend on time fails at
+//! once.
 
 #![allow(dead_code, reason = "no test binary needs all of it")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
@@ -14,39 +15,48 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A calm machine wakes a thread that sleeps within a millisecond or two. A thread that woke so late, once,
-/// was kept from a processor.
+/// A calm machine wakes a thread that sleeps within a millisecond or two. A thread that woke so late was kept
+/// from a processor.
 const BUSY: Duration = Duration::from_millis(20);
 
 /// How often a test is tried on a busy machine.
 const TRIES: u32 = 3;
 
-/// What an attempt panics with if it was too late.
-struct TooLate(String);
+/// What an attempt panics with if it was too late, and how late it was at least.
+struct TooLate(String, Duration);
 
 /// Ends the attempt as too late if this is not so.
 pub(crate) fn timely(is_so: bool, expected: impl std::fmt::Display) {
     if !is_so {
-        resume_unwind(Box::new(TooLate(expected.to_string())));
+        resume_unwind(Box::new(TooLate(expected.to_string(), Duration::ZERO)));
     }
 }
 
-/// Runs a test that calls [`timely`].
+/// Ends the attempt as too late if something took longer than `most`. The machine explains no more than it was
+/// late itself.
+pub(crate) fn within(took: Duration, most: Duration, what: &str) {
+    if took > most {
+        let said = format!("{what} took {took:?}, and {most:?} is the most");
+        resume_unwind(Box::new(TooLate(said, took - most)));
+    }
+}
+
+/// Runs a test that calls [`timely`] or [`within`].
 pub(crate) fn in_time(attempt: impl Fn()) {
     in_time_by(|| measured(&attempt));
 }
 
 type Attempt = (Result<(), Box<dyn Any + Send>>, Duration);
 
-/// Runs a test by `attempt`, which also measures how late the machine was meanwhile. Returns whether the test
+/// Runs a test by `attempt`, which also measures how late the machine was meanwhile, in all. Returns whether the test
 /// could be judged.
 pub(crate) fn in_time_by(mut attempt: impl FnMut() -> Attempt) -> bool {
     for _ in 0..TRIES {
         let (outcome, late) = attempt();
         let Err(why) = outcome else { return true };
-        let TooLate(expected) = *why.downcast::<TooLate>().unwrap_or_else(|other| resume_unwind(other));
-        assert!(late > BUSY, "{expected} (the machine was at most {late:?} late)");
-        println!("{expected}, but the machine was up to {late:?} late");
+        let TooLate(expected, miss) = *why.downcast::<TooLate>().unwrap_or_else(|other| resume_unwind(other));
+        assert!(late > BUSY.max(miss), "{expected} (the machine was {late:?} late)");
+        println!("{expected}, but the machine was {late:?} late");
     }
     println!("skipped: machine too busy");
     false
@@ -61,7 +71,10 @@ fn measured(attempt: &impl Fn()) -> Attempt {
             while !ends.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(1));
                 let now = Instant::now();
-                late = late.max((now - last).saturating_sub(Duration::from_millis(1)));
+                let by = (now - last).saturating_sub(Duration::from_millis(1));
+                if by > BUSY {
+                    late += by;
+                }
                 last = now;
             }
             late
@@ -72,7 +85,7 @@ fn measured(attempt: &impl Fn()) -> Attempt {
     })
 }
 
-/// An attempt that is too late.
-pub(crate) fn too_late() -> Result<(), Box<dyn Any + Send>> {
-    Err(Box::new(TooLate("something took long".to_owned())))
+/// An attempt that is too late by so much.
+pub(crate) fn too_late(by: Duration) -> Result<(), Box<dyn Any + Send>> {
+    Err(Box::new(TooLate("something took long".to_owned(), by)))
 }

@@ -33,7 +33,11 @@ pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
 
 /// A client in transmission, with simple replies; and how large its export is.
 pub(crate) fn client(path: &Path, export: &str) -> io::Result<(UnixStream, u64)> {
-    let mut socket = connect(path)?;
+    choose(connect(path)?, export)
+}
+
+/// Chooses an export on a socket that has heard the greeting. Returns how large the export is, too.
+pub(crate) fn choose<S: Read + Write>(mut socket: S, export: &str) -> io::Result<(S, u64)> {
     socket.write_all(&choice(export))?;
     let mut told = [0; 10];
     socket.read_exact(&mut told)?;
