@@ -17,6 +17,7 @@ use crate::tunables::{self, Scheduler};
 
 /// Shows the folder until it is taken away.
 pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
+    fairhead_live::keep_heap_small();
     let preset = plan::choose_scheduler(&args.sched)?;
     let mut schedulers = [Scheduler { name: preset.name, config: (preset.config)() }];
     args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;

@@ -14,6 +14,9 @@
 //! [`FEW`]. When the load has gone, `serve` has as many descriptors as before, and [`FEW`] for the pipes that
 //! it keeps.
 //!
+//! A mount has [few arenas](ARENAS_MAX) of the C library's heap, too: each has gaps, and what is free in one is
+//! of no use to the threads of others. That shows within seconds, so each run judges it.
+//!
 //! It does not say what is acknowledged correctly; `kill.rs` and `suites.rs` do.
 
 #![allow(clippy::disallowed_methods, reason = "processes are real")]
@@ -42,6 +45,8 @@ use tempfile::TempDir;
 const GROWTH_KIB: f64 = 64.0;
 /// Descriptors or threads by which two quarters may differ, since the load is random.
 const FEW: u64 = 4;
+/// The most arenas of a mount's heap beside the first one.
+const ARENAS_MAX: usize = 1;
 /// How long a front has without `FAIRHEAD_SOAK`.
 const SHORT: Duration = Duration::from_secs(4);
 const SIZE: u64 = 32 << 20;
@@ -64,6 +69,29 @@ impl Sample {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs").count() as u64;
         Self { resident_kib: number("VmRSS:"), descriptors, threads: number("Threads:") }
     }
+}
+
+/// The arenas of a process's heap beside the first one: glibc reserves 64 MiB for each, at a multiple of that,
+/// of which what is used so far can be read and written.
+fn arenas(pid: u32) -> usize {
+    const RESERVED: u64 = 64 << 20;
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("it runs");
+    let ranges: Vec<(u64, u64, &str)> = maps
+        .lines()
+        .filter_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (from, to) = range.split_once('-')?;
+            let number = |hex| u64::from_str_radix(hex, 16).ok();
+            Some((number(from)?, number(to)?, &rest[..4]))
+        })
+        .collect();
+    let is_arena = |pair: &&[(u64, u64, &str)]| {
+        let (used, left) = (pair[0], pair[1]);
+        used.0.is_multiple_of(RESERVED)
+            && (used.2, left.2) == ("rw-p", "---p")
+            && (used.1, used.0 + RESERVED) == (left.0, left.1)
+    };
+    ranges.windows(2).filter(is_arena).count()
 }
 
 /// What the load did, so that a soak of nothing fails.
@@ -371,7 +399,9 @@ fn a_mount_under_load_stays_as_large_as_it_is() {
         watch("mount", pid, ends)
     });
     std::thread::sleep(Duration::from_secs(2));
-    println!("mount: {done:?}; before {before:?}, after {:?}", Sample::of(pid));
+    let arenas = arenas(pid);
+    println!("mount: {done:?}; before {before:?}, after {:?}, arenas {arenas}", Sample::of(pid));
+    assert!(arenas <= ARENAS_MAX, "{arenas} arenas");
     judge("mount", &samples);
     for number in [&done.files, &done.controls] {
         assert!(number.load(Ordering::Relaxed) > 10, "hardly anything was done: {done:?}");

@@ -32,6 +32,7 @@ mod fuse;
 mod groups;
 mod guest_data;
 mod hands;
+mod heap;
 mod inbox;
 mod lane_id;
 mod latency;
@@ -62,6 +63,7 @@ pub use faults::{Fault, FaultOp, Faults, Harm};
 #[doc(hidden)]
 pub use fuse::serve_bytes;
 pub use fuse::{Mount, Unmount, Way};
+pub use heap::keep_heap_small;
 pub use probe::Probe;
 pub use request_queue::{IoId, Piece, RequestQueue, Settings, Start};
 pub use transfer::{Run, Then, Transfer};
