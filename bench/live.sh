@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures `serve` and `mount` beside others, one after the other, round after round: reads a second, and CPU time for each.
 #
-#   bench/live.sh [ROUNDS [SECONDS [nbd|mount|all|rows]]]
+#   bench/live.sh [ROUNDS [SECONDS [nbd|mount|names|buffered|all|rows]]]
 #
 # `rows` has `serve` beside nbdkit's file plugin row by row: sizes, reads and writes, depths, one connection, two on two exports, four with bfq. In
 # each round, each row is measured with ours, with an earlier build (FAIRHEAD_BASE=PATH; without it, with ours and `--threads 0`), and with nbdkit, one after
@@ -15,15 +15,26 @@
 # ours takes FUSE over io_uring if that is switched on (docs/mount.md), and /dev/fuse in a row of its own. The order is turned round every other round. Prints Markdown:
 # median, least and most of the rounds; CPU time is that of the server, and of server and client together (for fio: its start as well).
 # `libfuse3-dev` has the sources of its examples, which are compiled here.
+#
+# `names` (as root) has files created, looked at and removed by one process and by two (the example name_load), beside passthrough_ll. A mount serves all
+# users, so the kernel has to check rights (`default_permissions`), for which it asks for the folder's attributes again after each file that came or went.
+# passthrough_ll does so only if told, and without that option any user may do anything; both are measured. CPU time is that of the three steps together.
+#
+# `buffered` has the file read through the kernel's page cache, from the beginning to the end in pieces of 128 KiB (dd), and forgotten before each pass,
+# beside passthrough_hp, with and without splice. Debian's package lacks the source of that one: `apt-get source fuse3` has it, in the folder `example`, which
+# LIBFUSE_EXAMPLES names.
 set -eu
 
 rounds=${1:-5} seconds=${2:-2} what=${3:-all}
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
+case $what in nbd | mount | names | buffered | all | rows) ;; *) echo "bench/live.sh: '$what' is none of nbd, mount, names, buffered, all, rows" >&2; exit 1 ;; esac
 fairhead=${FAIRHEAD:-$target/release/fairhead}
 load=${NBD_LOAD:-$target/release/examples/nbd_load}
 [ -x "$fairhead" ] || cargo build --release --package fairhead
 [ -x "$load" ] || cargo build --release --package fairhead-live --example nbd_load
+name_load=${NAME_LOAD:-$target/release/examples/name_load}
+[ "$what" != names ] || [ -x "$name_load" ] || cargo build --release --package fairhead-live --example name_load
 for program in fio nbdkit qemu-nbd; do
     command -v "$program" >/dev/null || { echo "bench/live.sh: there is no $program" >&2; exit 1; }
 done
@@ -44,17 +55,17 @@ head -c 512M /dev/urandom >"$file"
 # CPU time of the server so far, in ticks of 10 ms.
 ticks() { awk '{ print $14 + $15 }' "/proc/$server/stat"; }
 
-# measured CASE LOAD COMMAND…: the command prints how many operations there were.
+# measured CASE LOAD COMMAND…: the command prints how many operations there were, and how long they took unless that was set.
 measured() {
-    local name=$1 under=$2 before after count used
+    local name=$1 under=$2 before after count took used
     shift 2
     before=$(ticks)
     TIMEFORMAT='%U %S'
     { time "$@" >"$dir/count" 2>"$dir/errors"; } 2>"$dir/time" || cat "$dir/errors" >&2
     after=$(ticks)
-    count=$(cat "$dir/count")
+    read -r count took <"$dir/count"
     used=$(awk '{ print ($1 + $2) * 1e6 }' "$dir/time")
-    awk -v c="$count" -v s="$seconds" -v t=$((after - before)) -v u="$used" -v n="$name" -v l="$under" \
+    awk -v c="$count" -v s="${took:-$seconds}" -v t=$((after - before)) -v u="$used" -v n="$name" -v l="$under" \
         'BEGIN { print n "\t" l "\t" c / s "\t" t * 1e4 / c "\t" (t * 1e4 + u) / c }' >>"$dir/rows"
 }
 
@@ -86,6 +97,30 @@ file_reads() {
         --group_reporting --time_based --runtime="$seconds" --output-format=terse | cut -d';' -f8 | awk -v s="$seconds" '{ print $1 * s }'
 }
 
+# Reads the file from the beginning to the end, until the time is over; what the kernel remembers of it goes before each pass.
+buffered_reads() {
+    local passes=0 took=0
+    until awk -v t="$took" -v s="$seconds" 'BEGIN { exit t < s }'; do
+        dd if="$1" of=/dev/null iflag=nocache count=0 status=none
+        took=$(LC_ALL=C $priority dd if="$1" of=/dev/null bs=128k 2>&1 | awk -v t="$took" 'END { sub(/.*copied, /, ""); print t + $1 }')
+        passes=$((passes + 1))
+    done
+    echo "$((passes * 4096)) $took"
+}
+
+# name_rates CASE PROCESSES: three rows.
+name_rates() {
+    local before after steps step i=0 files=5000
+    before=$(ticks)
+    read -r -a steps <<<"$($priority "$name_load" "$dir/mount" "$2" "$files")"
+    after=$(ticks)
+    for step in create stat unlink; do
+        awk -v n="$1" -v l="$step, processes $2" -v r="${steps[i]}" -v t=$((after - before)) -v c=$((3 * $2 * files)) \
+            'BEGIN { print n "\t" l "\t" r "\t" t * 1e4 / c "\t" "nan" }' >>"$dir/rows"
+        i=$((i + 1))
+    done
+}
+
 # mounted CASE PATH COMMAND…: shows the file at that path below the mount.
 mounted() {
     local name=$1 path=$2
@@ -93,7 +128,11 @@ mounted() {
     $priority "$@" >/dev/null 2>&1 &
     server=$!
     until_there mountpoint -q "$dir/mount"
-    for threads in 1 2 4; do measured "$name" "threads $threads" file_reads "$dir/mount/$path" "$threads"; done
+    case $what in
+        names) for processes in 1 2; do name_rates "$name" "$processes"; done ;;
+        buffered) measured "$name" "128k, buffered" buffered_reads "$dir/mount/$path" ;;
+        *) for threads in 1 2 4; do measured "$name" "threads $threads" file_reads "$dir/mount/$path" "$threads"; done ;;
+    esac
     umount "$dir/mount"
     wait "$server" || true
     server=
@@ -117,6 +156,25 @@ mount_case() {
         5) mounted 'mount, bfq' disk "$fairhead" mount "$dir/files" "$dir/mount" --sched bfq ;;
         2) mounted 'passthrough_ll' disk "$dir/passthrough_ll" -f -o "source=$dir/files" "$dir/mount" ;;
         3) mounted 'passthrough' "${file#/}" "$dir/passthrough" -f "$dir/mount" ;;
+    esac
+}
+
+# names_case NUMBER, buffered_case NUMBER: what is measured beside `mount`, and that itself.
+names_case() {
+    case $1 in
+        1) mount_case 1 ;;
+        2) mounted 'passthrough_ll, default_permissions' disk "$dir/passthrough_ll" -f -o "source=$dir/files,default_permissions,allow_other" "$dir/mount" ;;
+        3) mount_case 2 ;;
+        4) mount_case 4 ;;
+    esac
+}
+
+buffered_case() {
+    case $1 in
+        1) mount_case 1 ;;
+        2) mounted 'passthrough_hp' disk "$dir/passthrough_hp" --foreground "$dir/files" "$dir/mount" ;;
+        3) mounted 'passthrough_hp, no splice' disk "$dir/passthrough_hp" --foreground --nosplice "$dir/files" "$dir/mount" ;;
+        4) mount_case 4 ;;
     esac
 }
 
@@ -199,18 +257,29 @@ if [ "$what" = rows ]; then
     rows
     exit
 fi
-if [ "$what" != nbd ]; then
+if [ "$what" = buffered ]; then
+    hp=${LIBFUSE_EXAMPLES:-$examples}/passthrough_hp.cc
+    [ -f "$hp" ] || { echo "bench/live.sh: there is no $hp; LIBFUSE_EXAMPLES names the folder 'example' of libfuse's source (apt-get source fuse3)" >&2; exit 1; }
+    # shellcheck disable=SC2046 # flags are words
+    c++ -O2 -w "$hp" $(pkg-config --cflags --libs fuse3) -o "$dir/passthrough_hp"
+elif [ "$what" != nbd ]; then
     for example in passthrough_ll passthrough; do
         # shellcheck disable=SC2046 # flags are words
         cc -O2 -w "-I$examples" "$examples/$example.c" $(pkg-config --cflags --libs fuse3) -o "$dir/$example"
     done
 fi
 for round in $(seq "$rounds"); do
+    if [ "$what" = names ] || [ "$what" = buffered ]; then
+        for i in $([ $((round % 2)) = 1 ] && seq 4 || seq 4 -1 1); do "${what}_case" "$i"; done
+        continue
+    fi
     [ "$what" = mount ] || for i in $([ $((round % 2)) = 1 ] && seq 5 || seq 5 -1 1); do nbd_case "$i"; done
     [ "$what" = nbd ] || for i in $([ $((round % 2)) = 1 ] && seq 5 || seq 5 -1 1); do mount_case "$i"; done
 done
 
-echo "| | load | reads a second | beside ours, round by round | server, us each | all, us each |"
+per=reads
+[ "$what" != names ] || per=files
+echo "| | load | $per a second | beside ours, round by round | server, us each | all, us each |"
 echo "|---|---|---:|---:|---:|---:|"
 awk -F'\t' -v rounds="$rounds" '
     # Median, least and most, with so many decimals.
@@ -227,6 +296,8 @@ awk -F'\t' -v rounds="$rounds" '
             # Of ours under another scheduler it is the other way round: how much of noop it keeps.
             if (part[1] ~ /^serve, bfq/) for (i = 1; i <= n[key]; i++) b[i] = 1 / b[i]
             beside = key == ours ? "" : spread(b, n[key], 2)
-            printf "| %s | %s | %s | %s | %s | %s |\n", part[1], part[2], spread(a, n[key], 0), beside, spread(c, n[key], 1), spread(d, n[key], 1)
+            # Of names, the time of the client is that of several steps.
+            both = d[1] == "nan" ? "" : spread(d, n[key], 1)
+            printf "| %s | %s | %s | %s | %s | %s |\n", part[1], part[2], spread(a, n[key], 0), beside, spread(c, n[key], 1), both
         }
     }' "$dir/rows"
