@@ -14,8 +14,8 @@
 //! [`FEW`]. When the load has gone, `serve` has as many descriptors as before, and [`FEW`] for the pipes that
 //! it keeps.
 //!
-//! A mount has [few arenas](ARENAS_MAX) of the C library's heap, too: each has gaps, and what is free in one is
-//! of no use to the threads of others. That shows within seconds, so each run judges it.
+//! A mount has [few arenas](ARENAS_MAX) of the C library's heap, too: each has gaps, and what is free in one
+//! is of no use to the threads of others. That shows within seconds, so each run judges it.
 //!
 //! It does not say what is acknowledged correctly; `kill.rs` and `suites.rs` do.
 
@@ -71,8 +71,8 @@ impl Sample {
     }
 }
 
-/// The arenas of a process's heap beside the first one: glibc reserves 64 MiB for each, at a multiple of that,
-/// of which what is used so far can be read and written.
+/// The arenas of a process's heap beside the first one: glibc reserves 64 MiB for each, at a multiple of
+/// 64 MiB, of which what is used so far can be read and written.
 fn arenas(pid: u32) -> usize {
     const RESERVED: u64 = 64 << 20;
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("it runs");

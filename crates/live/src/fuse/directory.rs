@@ -14,7 +14,7 @@
 
 use super::callers::Callers;
 use super::file_handle::FileHandle;
-use super::front::{Place, Tree, Who};
+use super::front::{AtOnce, Place, Tree, Who};
 use super::nodes::{Closed, Found, Key, Nodes, Way, open_path};
 use super::open_files::{OpenFiles, Opener};
 use super::protocol::{
@@ -166,6 +166,13 @@ fn seen_by_all(names: &[u8], size: u32) -> Reply {
     }
 }
 
+/// The answer to a look-up.
+fn entry_reply((node, attr): (u64, Attr)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128);
+    attr.entry(&mut out, node, VALID_S);
+    out
+}
+
 /// A name for what the descriptor names.
 fn proc_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
@@ -290,10 +297,27 @@ impl Directory {
     }
 
     fn entry(&self, folder: u64, name: &OsStr) -> Reply {
-        let (node, attr) = self.look_up(folder, name)?;
-        let mut out = Vec::with_capacity(128);
-        attr.entry(&mut out, node, VALID_S);
-        Ok(out)
+        Ok(entry_reply(self.look_up(folder, name)?))
+    }
+
+    /// As [`Self::entry`], unless the name leads to another mount, or the folder is not found at once.
+    fn entry_here(&self, folder: u64, name: &OsStr) -> Option<Reply> {
+        match self.open_here(folder, name)? {
+            Ok(path) => Some(self.know(path, Some((folder, name))).map(entry_reply)),
+            Err(errno) => Some(Err(errno)),
+        }
+    }
+
+    /// Opens what has that name, to name it, or finds that there is nothing; `None` if it is on another
+    /// mount, or the folder is not found at once.
+    fn open_here(&self, folder: u64, name: &OsStr) -> Option<Result<File, Errno>> {
+        let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = self.node(folder).ok()?;
+        match rustix::fs::openat2(&*folder, name, how, Mode::empty(), ResolveFlags::NO_XDEV) {
+            Ok(path) => Some(Ok(path.into())),
+            Err(rustix::io::Errno::NOENT) => Some(Err(Errno(libc::ENOENT))),
+            Err(_) => None,
+        }
     }
 
     /// What was just made belongs to who made it; its group may come from the folder. Bits that lend rights
@@ -433,15 +457,6 @@ impl Directory {
         if self.in_memory.is_some() { OFlags::NONBLOCK } else { OFlags::empty() }
     }
 
-    /// Whether a name in a folder leads to nothing, or to something on the same mount.
-    fn stays_here(&self, folder: u64, name: &OsStr) -> bool {
-        let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let within = ResolveFlags::NO_XDEV;
-        let open = |folder: Arc<File>| rustix::fs::openat2(&*folder, name, how, Mode::empty(), within);
-        let opened = self.node(folder).map(open);
-        matches!(opened, Ok(Ok(_) | Err(rustix::io::Errno::NOENT)))
-    }
-
     /// Whether it takes no time to close the descriptor of a node, which may be the last one of a removed
     /// file.
     fn is_let_go_quickly(&self, node: u64) -> bool {
@@ -451,6 +466,41 @@ impl Directory {
             meta.is_ok_and(|m| Some(m.dev()) == self.in_memory && m.len() <= REMOVED_MAX)
         };
         matches!(found, Ok(Found::Here(file)) if is_small(&file))
+    }
+
+    /// Whether the file or folder that an operation is about is in memory, with the folder that is mounted.
+    fn is_in_memory(&self, node: u64, operation: &Operation<'_>) -> bool {
+        let is_batch = matches!(operation, Operation::BatchForget { .. });
+        self.in_memory.is_some_and(|device| is_batch || lock(&self.nodes).is_on(node, device))
+    }
+
+    /// Whether an operation on what is in memory waits for nothing: what is done to one name or to
+    /// attributes. Other file systems may wait for a disk, and those that are mounted in the folder for
+    /// anything.
+    fn is_quick(&self, header: &Header, operation: &Operation<'_>) -> bool {
+        let node = header.node;
+        match *operation {
+            // What is only made, and not opened, is nowhere else.
+            Operation::Create { flags, .. } if flags as i32 & libc::O_EXCL != 0 => true,
+            Operation::Create { name, .. } => self.open_here(node, name).is_some(),
+            Operation::Unlink { name } => {
+                let stat = |folder: Arc<File>| rustix::fs::statat(&*folder, name, AtFlags::SYMLINK_NOFOLLOW);
+                // If it is not there, it takes no time.
+                self.node(node).map(stat).is_ok_and(|s| s.map_or(true, |s| s.st_size as u64 <= REMOVED_MAX))
+            }
+            Operation::SetAttr(set) => set.size.is_none(),
+            Operation::GetAttr
+            | Operation::StatX { .. }
+            | Operation::Open { .. }
+            | Operation::OpenDir
+            | Operation::Flush { .. } => true,
+            Operation::Forget { .. } => self.is_let_go_quickly(node),
+            Operation::BatchForget { pairs } => {
+                pairs.len() <= FORGOTTEN_MAX * 16
+                    && protocol::forgotten(pairs).all(|(node, _)| self.is_let_go_quickly(node))
+            }
+            _ => false,
+        }
     }
 
     fn read_folder(&self, node: u64) -> Result<Vec<Entry>, Errno> {
@@ -915,36 +965,18 @@ impl Tree for Directory {
         true
     }
 
-    /// In memory, what is done to one name or to attributes waits for nothing. Other file systems may wait
-    /// for a disk, and those that are mounted in the folder for anything.
-    fn is_quick(&self, header: &Header, operation: &Operation<'_>) -> bool {
-        let node = header.node;
-        let is_batch = matches!(operation, Operation::BatchForget { .. });
-        let is_here = |device| is_batch || lock(&self.nodes).is_on(node, device);
-        if !self.in_memory.is_some_and(is_here) {
-            return false;
+    fn answer_at_once(&self, header: &Header, group: &str, operation: &Operation<'_>) -> AtOnce {
+        if !self.is_in_memory(header.node, operation) {
+            return AtOnce::MayBlock;
         }
         match *operation {
-            // What is only made, and not opened, is nowhere else.
-            Operation::Create { flags, .. } if flags as i32 & libc::O_EXCL != 0 => true,
-            Operation::Lookup { name } | Operation::Create { name, .. } => self.stays_here(node, name),
-            Operation::Unlink { name } => {
-                let stat = |folder: Arc<File>| rustix::fs::statat(&*folder, name, AtFlags::SYMLINK_NOFOLLOW);
-                // If it is not there, it takes no time.
-                self.node(node).map(stat).is_ok_and(|s| s.map_or(true, |s| s.st_size as u64 <= REMOVED_MAX))
-            }
-            Operation::SetAttr(set) => set.size.is_none(),
-            Operation::GetAttr
-            | Operation::StatX { .. }
-            | Operation::Open { .. }
-            | Operation::OpenDir
-            | Operation::Flush { .. } => true,
-            Operation::Forget { .. } => self.is_let_go_quickly(node),
-            Operation::BatchForget { pairs } => {
-                pairs.len() <= FORGOTTEN_MAX * 16
-                    && protocol::forgotten(pairs).all(|(node, _)| self.is_let_go_quickly(node))
-            }
-            _ => false,
+            // To find out whether it is here is most of the work.
+            Operation::Lookup { name } => match self.entry_here(header.node, name) {
+                Some(reply) => AtOnce::Done(Some(reply)),
+                None => AtOnce::MayBlock,
+            },
+            _ if self.is_quick(header, operation) => AtOnce::Done(self.answer(header, group, operation)),
+            _ => AtOnce::MayBlock,
         }
     }
 

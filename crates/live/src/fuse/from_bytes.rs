@@ -8,7 +8,7 @@
 
 use super::directory::Directory;
 use super::entry::{HEAD, Request};
-use super::front::Tree;
+use super::front::{AtOnce, Tree};
 use super::protocol::{self, DATA_MAX, HEADER, Header, Operation, flag};
 use std::io;
 use std::path::Path;
@@ -64,8 +64,11 @@ fn serve(tree: &Directory, header: &Header, bytes: &[u8]) {
         }
         _ => DATA_MAX as usize,
     };
-    tree.is_quick(header, &operation);
-    if let Some(Ok(reply)) = tree.answer(header, "", &operation) {
+    let reply = match tree.answer_at_once(header, "", &operation) {
+        AtOnce::Done(reply) => reply,
+        AtOnce::MayBlock => tree.answer(header, "", &operation),
+    };
+    if let Some(Ok(reply)) = reply {
         assert!(reply.len() <= most, "{operation:?}: {} bytes", reply.len());
     }
 }

@@ -128,6 +128,15 @@ pub(crate) struct Place {
     pub(crate) has_shed: bool,
 }
 
+/// What comes of an attempt to do an operation at once.
+#[derive(Debug)]
+pub(crate) enum AtOnce {
+    /// It is done, with the answer, if it has one.
+    Done(Option<Reply>),
+    /// Nothing was done: it is for another thread.
+    MayBlock,
+}
+
 /// What is mounted.
 pub(crate) trait Tree: Send + Sync + 'static {
     /// What it would agree upon with the kernel.
@@ -153,9 +162,11 @@ pub(crate) trait Tree: Send + Sync + 'static {
     fn may_block(&self) -> bool {
         false
     }
-    /// Whether this operation cannot block, and takes no longer than to hand it to another thread.
-    fn is_quick(&self, _: &Header, _: &Operation<'_>) -> bool {
-        false
+    /// Does this operation as [`Self::answer`] does, if it cannot block, and takes no longer than to hand it
+    /// to another thread. Whether that is so may take some calls, so several threads of the engine ask this
+    /// outside of their turns.
+    fn answer_at_once(&self, _: &Header, _: &str, _: &Operation<'_>) -> AtOnce {
+        AtOnce::MayBlock
     }
     /// Anything else; `None` is not answered. The group is that of a caller which opens something, by name.
     fn answer(&self, header: &Header, group: &str, operation: &Operation<'_>) -> Option<Reply>;
@@ -226,7 +237,7 @@ pub(crate) struct FuseFront<T> {
     rung: Buffer,
     is_listening: bool,
     heard: Vec<(Header, Reply)>,
-    /// What is quick, for the thread that has the turn, after that.
+    /// What may be quick, for the thread that has the turn, after that.
     calls: Vec<Job>,
     /// When the device is read again: what the kernel forgets comes there, one file at a time if it is read
     /// at once.
@@ -244,7 +255,7 @@ pub(crate) struct FuseFront<T> {
     /// Closed, and something may still be asked of them.
     leaving: Vec<FileId>,
     /// Where what may block goes.
-    workers: Option<NameThreads>,
+    workers: Option<Arc<NameThreads>>,
     /// Dropped when the mount is gone, which ends [`Mount::wait`](super::Mount::wait).
     ended: Option<mpsc::Sender<()>>,
 }
@@ -274,7 +285,7 @@ impl<T: Tree> FuseFront<T> {
             arm_at: None,
             tree,
             leaving: Vec::new(),
-            workers,
+            workers: workers.map(Arc::new),
             clients: HashMap::new(),
             incoming: Incoming::new(Arc::clone(pool)),
             waiting: HashMap::new(),
@@ -540,15 +551,16 @@ impl<T: Tree> FuseFront<T> {
             _ => String::new(),
         };
         if header.entry.is_some() {
-            if self.tree.is_quick(header, operation) {
-                self.calls.push((*header, bytes.to_vec(), group));
-                return None;
-            }
-        } else if self.tree.is_quick(header, operation) {
-            return self.tree.answer(header, &group, operation);
+            self.calls.push((*header, bytes.to_vec(), group));
+            return None;
         }
-        workers.send((*header, bytes.to_vec(), group));
-        None
+        match self.tree.answer_at_once(header, &group, operation) {
+            AtOnce::Done(reply) => reply,
+            AtOnce::MayBlock => {
+                workers.send((*header, bytes.to_vec(), group));
+                None
+            }
+        }
     }
 
     /// Makes a part of a file read as zeros.
@@ -710,16 +722,18 @@ impl<T: Tree> Front for FuseFront<T> {
     }
 
     fn apart(&mut self) -> Option<Box<dyn FnOnce() + Send>> {
-        if self.calls.is_empty() {
-            return None;
-        }
+        let workers = self.workers.clone().filter(|_| !self.calls.is_empty())?;
         let (calls, tree, channel) =
             (std::mem::take(&mut self.calls), Arc::clone(&self.tree), Arc::clone(&self.channel));
         Some(Box::new(move || {
             for (header, bytes, group) in calls {
                 let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
-                if let Some(reply) = tree.answer(&header, &group, &operation) {
-                    channel.done.lock().unwrap_or_else(PoisonError::into_inner).push((header, reply));
+                match tree.answer_at_once(&header, &group, &operation) {
+                    AtOnce::Done(None) => {}
+                    AtOnce::Done(Some(reply)) => {
+                        channel.done.lock().unwrap_or_else(PoisonError::into_inner).push((header, reply));
+                    }
+                    AtOnce::MayBlock => workers.send((header, bytes, group)),
                 }
             }
         }))

@@ -130,7 +130,7 @@ fn what_has_files_open_is_known_by_its_name() {
     let mut stage = Stage::new();
     let (heard, jobs) = mpsc::channel();
     let threads = NameThreads::start(move |job| drop(heard.send(job))).expect("a thread");
-    stage.front.workers = Some(threads);
+    stage.front.workers = Some(Arc::new(threads));
     // Far more cgroups than there are numbers: each is idle, and its number another one's, in the end.
     for i in 0..600_u32 {
         stage.pass(100);
