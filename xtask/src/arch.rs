@@ -1,5 +1,5 @@
 //! The arrows between the crates go one way: `core ← device ← sim ← {report, papers, machine} ← cli`,
-//! `device ← live ← cli`, `core ← trace ← {sim, papers, cli}`, `core ← conform ← cli`.
+//! `device ← live ← cli`, `core ← trace ← {sim, papers, machine, cli}`, `core ← conform ← cli`.
 //!
 //! A change in a front-end then cannot alter a decision, and a simulated result is about exactly the code
 //! that runs anywhere else. `bench`, `fuzz`, `mutants` and `xtask` may use any crate, and no crate uses them.

@@ -23,6 +23,7 @@ mod mounts;
 mod processes;
 mod setters;
 mod similar;
+pub mod tracefs;
 mod tree;
 mod udev;
 mod units;

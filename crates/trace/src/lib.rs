@@ -45,6 +45,7 @@ mod lines;
 mod reader;
 mod record;
 mod reorder;
+pub mod ring;
 mod summary;
 mod unpack;
 
