@@ -47,6 +47,7 @@ mod record;
 mod reorder;
 pub mod ring;
 mod summary;
+mod tasks;
 mod unpack;
 
 pub use error::{Place, TraceError};
@@ -55,6 +56,7 @@ pub use format::Format;
 pub use reader::{Trace, files_of, open, read, read_as, read_set};
 pub use record::{DeviceId, Flags, NAMES_MAX, Names, Notes, Op, Record};
 pub use summary::{OpSummary, SizeCount, Summary};
+pub use tasks::{TaskSummary, Tasks};
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

@@ -194,6 +194,16 @@ impl Names {
     }
 }
 
+impl Names {
+    /// Names a task anew: the last name counts. Bounded as [`Self::name_task`].
+    pub(crate) fn rename_task(&mut self, id: TaskId, name: &str) {
+        if !name.is_empty() {
+            self.tasks.remove(&id.0);
+            self.name_task(id, name);
+        }
+    }
+}
+
 /// Returns the name without control characters.
 fn printable(name: &str) -> Cow<'_, str> {
     if name.chars().any(char::is_control) {

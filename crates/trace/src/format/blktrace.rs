@@ -166,19 +166,34 @@ impl Blktrace {
 }
 
 impl Events for Blktrace {
-    fn next(&mut self, names: &mut Names, _: &mut Notes) -> Result<Option<Event>, TraceError> {
+    fn next(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<Event>, TraceError> {
         loop {
             let start = self.offset;
             let Some((header, pdu)) = self.raw()? else { return Ok(None) };
             if header.action & !CGROUP == NOTIFY {
                 let name = pdu.split(|b| *b == 0).next().unwrap_or_default();
-                names.name_task(TaskId(header.pid), &String::from_utf8_lossy(name));
+                // A later name is that of the program that the process has become.
+                names.rename_task(TaskId(header.pid), &String::from_utf8_lossy(name));
+            }
+            if header.action & !CGROUP == NOTIFY | MESSAGE {
+                notes.lost = notes.lost.saturating_add(lost(&pdu));
             }
             let event = self.event(&header, names).map_err(|message| self.error(start, message))?;
             if event.is_some() {
                 return Ok(event);
             }
         }
+    }
+}
+
+/// Returns how many events a message reports as lost: `fairhead lost 25 events`, as [`Writer::write_lost`]
+/// writes.
+fn lost(message: &[u8]) -> u64 {
+    let text = String::from_utf8_lossy(message);
+    let words: Vec<&str> = text.trim_end_matches('\0').split(' ').collect();
+    match words[..] {
+        ["fairhead", "lost", n, "events"] => n.parse().unwrap_or(0),
+        _ => 0,
     }
 }
 
@@ -324,18 +339,41 @@ impl<W: Write> Writer<W> {
         self.header(at, 0, 0, MESSAGE | NOTIFY, TaskId(0), device, text)
     }
 
+    /// Writes the name of a task: its first, or another that it has taken on (`exec`).
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_name(&mut self, at: Duration, task: TaskId, name: &str) -> io::Result<()> {
+        self.named.insert(task.0);
+        let mut pdu = name.as_bytes()[..name.len().min(15)].to_vec();
+        pdu.push(0);
+        self.header(at, 0, 0, NOTIFY, task, 0, &pdu)
+    }
+
+    /// Writes that events were lost, as a message that this crate's reader counts in [`Notes::lost`].
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_lost(
+        &mut self,
+        at: Duration,
+        device: DeviceId,
+        events: u64,
+        names: &Names,
+    ) -> io::Result<()> {
+        self.write_message(at, device, &format!("fairhead lost {events} events"), names)
+    }
+
     /// Numbers devices and names tasks that appear for the first time.
     fn introduce(&mut self, at: Duration, task: TaskId, device: DeviceId, names: &Names) -> io::Result<()> {
         while self.devices.len() <= device.0 as usize {
             let id = u32::try_from(self.devices.len()).map_err(io::Error::other)?;
             self.devices.push(number(names.device(DeviceId(id))).unwrap_or(259 << 20 | (id & 0xf_ffff)));
         }
-        if let Some(name) = names.task(task).filter(|_| self.named.insert(task.0)) {
-            let mut pdu = name.as_bytes()[..name.len().min(15)].to_vec();
-            pdu.push(0);
-            self.header(at, 0, 0, NOTIFY, task, 0, &pdu)?;
+        match names.task(task) {
+            Some(name) if !self.named.contains(&task.0) => self.write_name(at, task, name),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Ends the stream.
