@@ -29,6 +29,7 @@ mod output;
 mod packaging;
 mod plan;
 mod record;
+mod recordings;
 mod replay;
 mod replay_live;
 mod reproduce;
@@ -75,6 +76,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Trace(args) => trace::trace(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Record(args) => record::record(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::ReplayLive(args) => replay_live::replay_live(&args),
         Command::Emulate(args) => emulate::emulate(&args),
@@ -99,7 +101,7 @@ const EXIT_INTERRUPTED: i32 = 128 + 2;
 pub(crate) fn end_quietly_on_ctrl_c() {
     // Without a handler the default action does nearly the same, so failing to set one is no error.
     let _ = ctrlc::set_handler(|| {
-        if serve::end() || resume::end() {
+        if serve::end() || resume::end() || record::end() {
             return;
         }
         out::wipe_progress();

@@ -1,109 +1,118 @@
-//! The recordings of `run`, beside its figures: files that are written run after run.
+//! `fairhead record`: what the disks of this machine do, to a file, and a summary of it.
 
-use std::io::Write;
+use std::fs::File;
+use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use fairhead_sim::journal::blocks::{Blocks, Form};
-use fairhead_sim::journal::csv::Requests;
-use fairhead_sim::journal::timeline::Timeline;
-use fairhead_sim::journal::{Call, End, Event, Head, Idle, Request, Run, Sink};
+use fairhead_machine::Tree;
+use fairhead_machine::record::{self, Ended, Outcome, Plan, Target};
+use fairhead_trace::{Summary, Tasks, open};
 
-use crate::args::{RecordArgs, TraceTarget};
+use crate::args::RecordArgs;
 use crate::error::CliError;
-use crate::out::Stream;
+use crate::files::Outputs;
+use crate::out::{self, Progress};
+use crate::output::record::{Recorded, render};
+use crate::plan::positive_time;
 
-type Out = Box<dyn Write>;
+/// Whether a recording is under way, and whether Ctrl-C was pressed.
+static UNDER_WAY: AtomicBool = AtomicBool::new(false);
+static OVER: AtomicBool = AtomicBool::new(false);
 
-/// The files that were asked for.
-pub(crate) struct Recording {
-    requests: Option<(Stream, Requests<Out>)>,
-    trace: Option<(Stream, Blocks<Out>)>,
-    timeline: Option<(Stream, Timeline<Out>)>,
+/// Tells a recording to end and keep what there is. Returns whether there is one; the second time there is
+/// none, so that a second Ctrl-C ends the program.
+pub(crate) fn end() -> bool {
+    UNDER_WAY.load(Ordering::Relaxed) && !OVER.swap(true, Ordering::Relaxed)
 }
 
-impl RecordArgs {
-    /// Whether something is to be written where results are printed.
-    pub(crate) fn takes_terminal(&self) -> bool {
-        self.files().any(|f| f.as_os_str() == "-")
+/// Records, then reads the file and prints what is in it.
+pub(crate) fn record(args: &RecordArgs) -> Result<(), CliError> {
+    Outputs::default().file("-o", Some(&args.output)).check()?;
+    let time = Duration::from_nanos(positive_time("--time", &args.time)?.as_ns());
+    let targets = record::targets(&Tree::new("/"), &args.disks).map_err(CliError::Misuse)?;
+    let plan = Plan { targets, time, file_bytes: args.size << 20, buffer_bytes: args.buffer << 20 };
+    let mut outcome = None;
+    let mut failure = None;
+    UNDER_WAY.store(true, Ordering::Relaxed);
+    let written = out::complete(&args.output, |file| match tape(&plan, file) {
+        Ok(came_to) => {
+            outcome = Some(came_to);
+            Ok(())
+        }
+        Err(message) => {
+            failure = Some(message);
+            Err(io::Error::other("not recorded"))
+        }
+    });
+    UNDER_WAY.store(false, Ordering::Relaxed);
+    if let Some(message) = failure {
+        return Err(CliError::Failed(message));
     }
+    written?;
+    let Some(outcome) = outcome else { return Err(CliError::Failed("nothing was recorded".to_owned())) };
+    warn(&outcome, args);
+    summarise(args, &plan.targets, &outcome)
+}
 
-    fn files(&self) -> impl Iterator<Item = &Path> {
-        [&self.requests, &self.trace_out, &self.timeline].into_iter().flatten().map(|p| p.as_path())
+fn tape(plan: &Plan, file: File) -> Result<Outcome, String> {
+    let progress = Progress::timed("recording");
+    let names: Vec<&str> = plan.targets.iter().map(|t| t.name.as_str()).collect();
+    let began = |removed: &[String]| {
+        for name in removed {
+            out::note(&format!("removed the trace instance {name}, which a killed run had left behind"));
+        }
+        let seconds = plan.time.as_secs_f64();
+        out::note(&format!("recording {} for {seconds}s; Ctrl-C ends it earlier", names.join(", ")));
+    };
+    let ms = |time: Duration| usize::try_from(time.as_millis()).unwrap_or(usize::MAX);
+    record::record(plan, file, began, |so_far, requests| {
+        progress.say(format!("recording, {requests} requests"));
+        progress.at(ms(so_far), ms(plan.time));
+        !OVER.load(Ordering::Relaxed)
+    })
+}
+
+/// Says what a reader of the figures must know.
+fn warn(outcome: &Outcome, args: &RecordArgs) {
+    if outcome.lost > 0 {
+        let twice = args.buffer.saturating_mul(4);
+        out::note(&format!(
+            "{} events were lost, so requests are missing: record again with --buffer {twice}",
+            outcome.lost
+        ));
+    }
+    match outcome.ended {
+        Ended::Time => {}
+        Ended::Full => out::note(&format!(
+            "the file reached {} MiB after {:.1}s, where the recording ended; --size sets that",
+            args.size,
+            outcome.time.as_secs_f64()
+        )),
+        Ended::Told => out::note(&format!("ended after {:.1}s", outcome.time.as_secs_f64())),
+    }
+    if outcome.own > 0 {
+        out::note(&format!("{} requests of fairhead itself are left out", outcome.own));
     }
 }
 
-impl Recording {
-    /// Begins those files for that many runs; `None` if none was asked for.
-    pub(crate) fn new(args: &RecordArgs, runs: usize) -> Result<Option<Self>, CliError> {
-        if args.files().next().is_none() {
-            return Ok(None);
-        }
-        if args.trace_out.is_some() && runs != 1 {
-            let message = format!(
-                "--trace-out needs a run of one scheduler, and this run has {runs}; name one with --sched"
-            );
-            return Err(CliError::Misuse(message));
-        }
-        let form = match args.trace_format {
-            TraceTarget::Blktrace => Form::Blktrace,
-            TraceTarget::Blkparse => Form::Blkparse,
-            TraceTarget::Iolog => Form::Iolog,
-        };
-        let open = |file: &Option<_>| file.as_deref().map(Stream::create).transpose();
-        Ok(Some(Self {
-            requests: open(&args.requests)?.map(|(file, out)| (file, Requests::new(out))),
-            trace: open(&args.trace_out)?.map(|(file, out)| (file, Blocks::new(form, out))),
-            timeline: open(&args.timeline)?.map(|(file, out)| (file, Timeline::new(out))),
-        }))
+fn summarise(args: &RecordArgs, targets: &[Target], outcome: &Outcome) -> Result<(), CliError> {
+    let shown = args.output.display().to_string();
+    let (mut summary, mut tasks) = (Summary::default(), Tasks::default());
+    let is_file = Path::new(&args.output).metadata().is_ok_and(|m| m.is_file());
+    if !is_file || args.output.metadata().is_ok_and(|m| m.len() == 0) {
+        out::note("no requests were made in this time");
+        return Ok(());
     }
-
-    /// All runs are over.
-    pub(crate) fn finish(self) -> Result<(), CliError> {
-        if let Some((file, requests)) = self.requests {
-            file.finish(requests.finish().map(drop))?;
-        }
-        if let Some((file, trace)) = self.trace {
-            file.finish(trace.finish())?;
-        }
-        if let Some((file, timeline)) = self.timeline {
-            file.finish(timeline.finish())?;
-        }
-        Ok(())
+    let failed = |e: fairhead_trace::TraceError| CliError::Failed(e.to_string());
+    let mut trace = open(&args.output).map_err(failed)?;
+    for record in trace.by_ref() {
+        let record = record.map_err(failed)?;
+        summary.add(&record);
+        tasks.add(&record);
     }
-
-    fn each(&mut self, mut tell: impl FnMut(&mut dyn Sink)) {
-        if let Some((_, requests)) = &mut self.requests {
-            tell(requests);
-        }
-        if let Some((_, trace)) = &mut self.trace {
-            tell(trace);
-        }
-        if let Some((_, timeline)) = &mut self.timeline {
-            tell(timeline);
-        }
-    }
-}
-
-impl Sink for Recording {
-    fn begins(&mut self, run: &Run) {
-        self.each(|s| s.begins(run));
-    }
-    fn call(&mut self, call: &Call) {
-        self.each(|s| s.call(call));
-    }
-    fn request(&mut self, request: &Request) {
-        self.each(|s| s.request(request));
-    }
-    fn event(&mut self, event: &Event) {
-        self.each(|s| s.event(event));
-    }
-    fn idle(&mut self, idle: &Idle) {
-        self.each(|s| s.idle(idle));
-    }
-    fn head(&mut self, head: &Head) {
-        self.each(|s| s.head(head));
-    }
-    fn ends(&mut self, end: &End) {
-        self.each(|s| s.ends(end));
-    }
+    let recorded =
+        Recorded { file: &shown, targets, outcome, names: trace.names(), summary: &summary, tasks: &tasks };
+    out::print(&render(&recorded, args.output_format, out::coloured(None)))
 }

@@ -13,7 +13,7 @@ use crate::memory;
 use crate::out::{self, Progress};
 use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, fio, page, time};
 use crate::plan::{Plan, Why};
-use crate::record::Recording;
+use crate::recordings::Recording;
 use crate::replay;
 
 /// Runs the plan that the arguments make, and writes the report.

@@ -21,6 +21,7 @@ pub mod lab;
 mod machine;
 mod mounts;
 mod processes;
+pub mod record;
 mod setters;
 mod similar;
 pub mod tracefs;

@@ -54,7 +54,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "CLIENT[@FROM-TO]")]
     pub(crate) why: Option<String>,
     #[command(flatten)]
-    pub(crate) record: RecordArgs,
+    pub(crate) record: RecordingArgs,
     /// Also write an HTML page with the results and pictures of the runs, as one self-contained file.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
@@ -81,7 +81,7 @@ pub(crate) struct Load {
 /// Recordings of what happens in a run. They change no result; with any of them the schedulers run one after
 /// the other.
 #[derive(Debug, Default, Args)]
-pub(crate) struct RecordArgs {
+pub(crate) struct RecordingArgs {
     /// Write a CSV row for each request: its client, its place, the times of its creation, insertion, issue
     /// and completion, and why the scheduler chose it. With - the rows go to the terminal, and the results
     /// only to the file of -o.

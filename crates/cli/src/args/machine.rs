@@ -1,4 +1,4 @@
-//! Arguments of the commands about the machine at hand: `doctor`.
+//! Arguments of the commands about the machine at hand: `doctor`, `record`.
 
 use std::path::PathBuf;
 
@@ -30,3 +30,34 @@ pub(crate) struct DoctorArgs {
 const DOCTOR_LEGEND: &str = "\
 Exit codes: 0 nothing found; 1 something found; 2 there is no such disk, or nothing could be seen. Nothing is changed:
 each finding has the command that changes it, and the command that undoes that. docs/doctor.md lists the checks.";
+
+#[derive(Debug, Args)]
+#[command(after_help = RECORD_LEGEND)]
+pub(crate) struct RecordArgs {
+    /// A disk or partition, such as sda, /dev/sda1 or /dev/disk/by-id/…; several are possible. Default: all
+    /// disks with a queue of requests.
+    #[arg(value_name = "DISK")]
+    pub(crate) disks: Vec<String>,
+    /// Record for this time, such as 60s or 10m; Ctrl-C ends it earlier and keeps what there is.
+    #[arg(short, long, value_name = "TIME", default_value = "60s")]
+    pub(crate) time: String,
+    /// Write the recording to this file.
+    #[arg(short, long, value_name = "FILE", default_value = "recorded.blktrace")]
+    pub(crate) output: PathBuf,
+    /// End when the file has this size, in MiB. A request takes about 150 bytes.
+    #[arg(long, value_name = "MIB", default_value = "1024", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) size: u64,
+    /// The size of the kernel's buffers of all processors together, in MiB: larger loses fewer events on a
+    /// busy machine.
+    #[arg(long, value_name = "MIB", default_value = "32", value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub(crate) buffer: u64,
+    /// The format of the summary.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) output_format: ReportFormat,
+}
+
+/// Help below the options of `record`.
+const RECORD_LEGEND: &str = "\
+Needs root, and a kernel with tracefs; nothing else, and nothing of the machine is changed. `fairhead trace`, `run` and
+`advise` read the file, and so do blkparse, btt and fio. p50, p99: from the moment when the program wants a request
+to its completion. random: requests that do not begin where the process's previous one ended. docs/record.md has more.";

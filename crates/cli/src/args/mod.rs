@@ -8,13 +8,13 @@ mod recorded;
 
 pub(crate) use common::{Format, ReportFormat, SweepFormat, TableFormat};
 pub(crate) use lab::{
-    AdviseArgs, Goal, LadderArgs, RecordArgs, ReplayArgs, ReplayFit, ReplayMode, ReproduceArgs, RunArgs,
+    AdviseArgs, Goal, LadderArgs, RecordingArgs, ReplayArgs, ReplayFit, ReplayMode, ReproduceArgs, RunArgs,
     SweepArgs,
 };
 pub(crate) use live::{
     ControlArgs, CtlArgs, EmulateArgs, MountArgs, ReplayLiveArgs, ServeArgs, TlsArg, TopArgs,
 };
-pub(crate) use machine::DoctorArgs;
+pub(crate) use machine::{DoctorArgs, RecordArgs};
 pub(crate) use recorded::{CalibrateArgs, ConformArgs, TraceArgs, TraceTarget, ValidateArgs};
 
 use std::ffi::OsString;
@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Calibrate(CalibrateArgs),
     /// Look at the disks of this machine: how they are set, who set them, and what is wrong with that.
     Doctor(DoctorArgs),
+    /// Record what the disks of this machine do, to a file that `run`, `advise` and `trace` read.
+    Record(RecordArgs),
     /// Serve files as block devices over NBD, with scheduling, weights and limits for each.
     Serve(ServeArgs),
     /// Replay a recording of `serve --record` or `mount --record`, and check that every decision is the same.

@@ -14,6 +14,7 @@ mod json;
 mod ladder;
 mod missed;
 pub(crate) mod page;
+pub(crate) mod record;
 mod reproduction;
 pub(crate) mod sweep;
 mod table;
