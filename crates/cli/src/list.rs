@@ -1,6 +1,6 @@
 //! `fairhead list`: what can be named.
 
-use fairhead_core::sched::any::PRESETS;
+use fairhead_core::sched::any::{PRESETS, shown};
 use fairhead_device::{DeviceParams, preset_names};
 
 use crate::args::Listed;
@@ -10,7 +10,7 @@ use crate::workloads::{self, PROGRAMS};
 
 pub(crate) fn list(what: Listed) -> Result<(), CliError> {
     out::print(&match what {
-        Listed::Schedulers => columns(PRESETS.iter().map(|p| (p.name, p.about.to_owned()))),
+        Listed::Schedulers => columns(PRESETS.iter().map(|p| (shown(p.name), p.about.to_owned()))),
         Listed::Disks => columns(preset_names().iter().map(|name| (*name, about_disk(name)))),
         Listed::Workloads => columns(
             workloads::all()

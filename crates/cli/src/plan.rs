@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fairhead_core::Duration;
-use fairhead_core::sched::any::{PRESETS, Preset, preset};
+use fairhead_core::sched::any::{PRESETS, Preset, preset, shown};
 use fairhead_device::{DeviceParams, preset_names};
 use fairhead_machine::{Machine, Tree, similar_preset};
 use fairhead_sim::job::{self, JobFile, Surroundings, nearest, time_value};
@@ -153,11 +153,10 @@ pub(crate) fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<
     Ok(chosen)
 }
 
-/// Returns a preset by its name. `none`, the kernel's name, means `noop`.
+/// Returns a preset by its name; `none` and `noop` are the same.
 pub(crate) fn choose_scheduler(name: &str) -> Result<&'static Preset, CliError> {
-    let name = if name == "none" { "noop" } else { name };
     preset(name).ok_or_else(|| {
-        CliError::Misuse(match nearest(name, PRESETS.iter().map(|p| p.name)) {
+        CliError::Misuse(match nearest(name, PRESETS.iter().map(|p| shown(p.name))) {
             Some(word) => format!("unknown scheduler '{name}'; did you mean '{word}'?"),
             None => format!("unknown scheduler '{name}'; see fairhead list schedulers"),
         })

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fairhead_core::sched::any::shown;
 use fairhead_report::{Participants, Recorder};
 use fairhead_sim::journal::{Sink, Sinks, fio_log};
 use fairhead_sim::{Outcome, Scenario, SimError, hang_on_starts, journal, parallel, simulate, why};
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     };
     let wanted =
         Wanted { why: plan.why.as_ref(), pictures: args.report.is_some() || args.pictures.is_some() };
-    let Done { outcomes, why, pictured, logs } = match Recording::new(&args.record, scenarios.len())? {
+    let Done { mut outcomes, why, pictured, logs } = match Recording::new(&args.record, scenarios.len())? {
         None => {
             let all = || simulate_all(&scenarios, wanted, threads);
             replay::with_progress(&plan.jobs, scenarios.len(), "replaying", all).map_err(failed)?
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
         }
     };
     watch_is_short_enough(&plan, &outcomes)?;
+    outcomes.iter_mut().for_each(name_as_shown);
     for note in new_notes(&plan, &outcomes) {
         out::note(note);
     }
@@ -90,7 +92,17 @@ pub(crate) fn outcomes(plan: &Plan, threads: usize) -> Result<Vec<Outcome>, CliE
     let threads = memory::at_a_time(&plan.jobs, (&plan.disk.1, &plan.host.1), threads)?;
     let wanted = Wanted { why: None, pictures: false };
     let done = simulate_all(&scenarios, wanted, threads);
-    done.map(|done| done.outcomes).map_err(|e| CliError::Failed(e.to_string()))
+    let mut outcomes = done.map(|done| done.outcomes).map_err(|e| CliError::Failed(e.to_string()))?;
+    outcomes.iter_mut().for_each(name_as_shown);
+    Ok(outcomes)
+}
+
+/// Names the schedulers of an outcome as users know them: `none`, not `noop`.
+fn name_as_shown(outcome: &mut Outcome) {
+    let of_disks = outcome.disks.iter_mut().map(|d| &mut d.scheduler);
+    for name in of_disks.chain([&mut outcome.scheduler]) {
+        *name = shown(name).to_owned();
+    }
 }
 
 /// What is put into the names of fio's logs: the scheduler, if there are several.

@@ -1,7 +1,7 @@
 //! `--set SCHED.TUNABLE=VALUE`: values with their unit, for one scheduler of the run.
 
 use fairhead_core::config::{Shown, Tunable, Unit};
-use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_sim::job::{nearest, size_value, time_value};
 
 use crate::error::CliError;
@@ -24,6 +24,8 @@ pub(crate) fn set(schedulers: &mut [Scheduler], text: &str) -> Result<(), CliErr
     let Some((sched, tunable)) = path.rsplit_once('.') else {
         return Err(misuse(format!("no '.'; {example}")));
     };
+    // `none` is `noop`.
+    let sched = preset(sched).map_or(sched, |p| p.name);
     let names: Vec<&'static str> = schedulers.iter().map(|s| s.name).collect();
     let meant: Vec<bool> = names.iter().map(|n| is_meant(schedulers, n, sched)).collect();
     let mut hit = false;
@@ -125,7 +127,6 @@ fn shown(unit: Unit, raw: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairhead_core::sched::any::preset;
 
     fn run_of(names: &[&str]) -> Vec<Scheduler> {
         let one = |n: &&str| preset(n).map(|p| Scheduler { name: p.name, config: (p.config)() });

@@ -25,14 +25,12 @@ pub(crate) fn welcome(all: bool) -> Result<(), CliError> {
     let plan = Plan::new(&args)?;
     let mut bars: Vec<Bar> = Vec::new();
     for outcome in run::outcomes(&plan, args.threads.count())? {
-        // The lab's `noop` is the kernel's `none`.
-        let name = if outcome.scheduler == "noop" { "none" } else { &outcome.scheduler };
         let client = outcome.clients.iter().find(|c| c.name == JOB);
         let took =
             client.map(|c| c.elapsed).ok_or_else(|| CliError::Failed(format!("there is no job {JOB}")))?;
         match bars.iter_mut().find(|b| b.took == took) {
-            Some(bar) => bar.names.push(name.to_owned()),
-            None => bars.push(Bar { names: vec![name.to_owned()], took }),
+            Some(bar) => bar.names.push(outcome.scheduler),
+            None => bars.push(Bar { names: vec![outcome.scheduler], took }),
         }
     }
     out::print(&render(&bars, &out::look()))

@@ -137,3 +137,41 @@ fn mistakes_are_one_line() {
         assert!(said.contains(message) && said.lines().count() == 1, "{said}");
     }
 }
+
+/// A load, a disk, and the schedulers that the sources in docs/advise.md name for it. Tunables are free.
+const EXPERTS: [(&str, &str, &[&str]); 10] = [
+    ("vm-host", "nvme", &["none"]),
+    ("app-start", "nas2020", &["bfq"]),
+    ("start-beside-copy", "nas2020", &["bfq"]),
+    ("desktop", "nas2020", &["bfq"]),
+    ("desktop", "nvme", &["none"]),
+    ("build-server", "nvme", &["none"]),
+    ("postgres", "nvme", &["none"]),
+    ("random-readers", "nvme", &["none"]),
+    ("postgres", "sata_ssd", &["mq-deadline", "none"]),
+    ("camera-recorder", "sata_ssd", &["mq-deadline", "none"]),
+];
+
+/// The pairs on which experts agree, with three base seeds each: the same scheduler, and theirs. All ten take
+/// minutes, so that a plain run has the first with one round; `FAIRHEAD_ADVICE=1` runs them all.
+#[test]
+fn what_experts_agree_on_comes_out_whatever_the_seed() {
+    let all = std::env::var_os("FAIRHEAD_ADVICE").is_some();
+    let pairs = if all { &EXPERTS[..] } else { &EXPERTS[..1] };
+    for (load, disk, wanted) in pairs {
+        let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+        let file = [format!("{examples}/{load}.fio"), format!("{examples}/everyday/{load}.fio")]
+            .into_iter()
+            .find(|f| std::path::Path::new(f).is_file())
+            .unwrap_or_else(|| panic!("no example {load}"));
+        for seed in ["1", "2", "3"] {
+            let mut args = vec![&*file, "--disk", disk, "--seed", seed, "--output-format", "json"];
+            let short = ["--runtime", "200ms", "--rounds", "1", "--sched", "none,mq-deadline,kyber,bfq"];
+            args.extend(if all { &["--budget", "8s"][..] } else { &short[..] });
+            let json: Value = serde_json::from_str(&text(&args)).unwrap();
+            let winner = json["winner"].as_str().unwrap();
+            let scheduler = winner.split(',').next().unwrap();
+            assert!(wanted.contains(&scheduler), "{load} on {disk}, seed {seed}: {winner}, not {wanted:?}");
+        }
+    }
+}

@@ -37,7 +37,7 @@ impl Judged {
     pub(crate) fn shown(&self, value: f64) -> String {
         match self.stem {
             "verdict-wait" if self.wait.is_time() => time(Duration::from_ns(whole(1e9 / value))),
-            "verdict-wait" => format!("{:.2}", 1.0 / value),
+            "verdict-wait" => format!("{:.1}%", (1.0 / value - 1.0) / 10.0),
             "verdict-throughput" => format!("{} MiB/s", mib(whole(value))),
             _ if value < 0.1 => format!("{value:.3}"),
             _ => format!("{value:.2}"),

@@ -41,6 +41,7 @@ pub mod latencies;
 pub mod layout;
 pub mod metrics;
 pub mod parallel;
+pub mod rates;
 pub mod replay;
 pub mod resumable;
 pub mod rng;

@@ -13,6 +13,7 @@
 //! JSON has the same sentences and figures, and the factors of all candidates with all their digits.
 
 use fairhead_core::Duration;
+use fairhead_core::sched::any::shown as shown_name;
 use fairhead_report::page::Chapter;
 use fairhead_sim::advise::statistics::Ratio;
 use fairhead_sim::advise::{
@@ -185,9 +186,9 @@ pub(super) fn table(advice: &Advice) -> Table<'static> {
 pub(super) fn paid(advice: &Advice) -> Option<Table<'static>> {
     let payers = advice.payers.as_ref()?;
     let names = [0, payers.candidate].map(|c| advice.candidates[c].name());
-    let columns = ["job", "scheduler", "MiB/s", "p99", "took", "pays"];
+    let columns = ["job", "scheduler", "MiB/s", "p99", "took", "of its rate", "pays"];
     let row = |p: &Payer, k: usize| {
-        let got = [p.before, p.after][k];
+        let got = [&p.before, &p.after][k];
         let what = match k {
             1 if p.starves() => "starves",
             1 if p.pays() => "yes",
@@ -202,16 +203,24 @@ pub(super) fn paid(advice: &Advice) -> Option<Table<'static>> {
             label(mib(got.bytes_per_s)),
             label(p99),
             label(time(got.took)),
+            label(of_rate(got)),
             label(what.to_owned()),
         ]
     };
     let mut blocks: Vec<Vec<Vec<Cell>>> = payers.jobs.iter().map(|p| vec![row(p, 0), row(p, 1)]).collect();
     let (before, after) = payers.totals();
     let total = |name: &str, scheduler: &str, bytes: u64| {
-        [name, scheduler, &mib(bytes), "", "", ""].map(Cell::label).to_vec()
+        [name, scheduler, &mib(bytes), "", "", "", ""].map(Cell::label).to_vec()
     };
     blocks.push(vec![total("all", &names[0], before), total("", &names[1], after)]);
     Some(Table { words: 2, columns: columns.map(|c| (c, Best::None)).to_vec(), blocks })
+}
+
+/// The share that a job got of the rate that it asks for; empty if it asks for none.
+fn of_rate(got: &Got) -> String {
+    let least = got.rates.iter().map(fairhead_sim::rates::Rate::kept).reduce(f64::min);
+    let mark = if got.missed().is_some() { ", missed" } else { "" };
+    least.map_or_else(String::new, |k| format!("{:.0}%{mark}", k * 100.0))
 }
 
 /// Processor time for a request under the schedulers of a kernel; `None` where it has no price.
@@ -255,7 +264,7 @@ pub(super) fn costs(advice: &Advice) -> Option<Table<'static>> {
 /// A cost, for programs.
 fn cost(advice: &Advice, c: &Cost) -> Value {
     json!({
-        "scheduler": advice.candidates[c.candidate].preset,
+        "scheduler": shown_name(advice.candidates[c.candidate].preset),
         "limited_by": c.limit.words(),
         "requests": c.requests,
         "processor_ns_per_request": c.per_request.as_ns(),
@@ -285,16 +294,24 @@ fn whole(value: f64) -> u64 {
 }
 
 fn waited(advice: &Advice, wait: f64) -> String {
-    if advice.waiting.what.is_time() { time(Duration::from_ns(whole(wait * 1e9))) } else { factor(wait) }
+    if advice.waiting.what.is_time() {
+        time(Duration::from_ns(whole(wait * 1e9)))
+    } else {
+        format!("{:.1}%", (wait - 1.0) / 10.0)
+    }
 }
 
 fn shown(r: Ratio) -> String {
+    if r.is_vague() {
+        return format!("not known ({} to {})", factor(r.low), factor(r.high));
+    }
     format!("{} ({} to {})", factor(r.ratio), factor(r.low), factor(r.high))
 }
 
 fn let_go(advice: &Advice, c: usize) -> String {
     match advice.race.standings[c].let_go {
         None => String::new(),
+        Some(LetGo::Rate(round)) => format!("round {round}, misses a rate"),
         Some(LetGo::Worse(round)) => format!("round {round}, worse"),
         Some(LetGo::Half(round)) => format!("round {round}, half"),
     }
@@ -334,12 +351,19 @@ pub(super) fn object(labels: &Labels, question: &Question, advice: &Advice) -> V
 
 /// A job under the default and under the other candidate.
 fn payer(p: &Payer) -> Value {
-    let got = |g: Got| json!({ "bytes_per_s": g.bytes_per_s, "p99_ns": g.p99.map(Duration::as_ns), "took_ns": g.took.as_ns() });
+    let got = |g: &Got| {
+        json!({
+            "bytes_per_s": g.bytes_per_s,
+            "p99_ns": g.p99.map(Duration::as_ns),
+            "took_ns": g.took.as_ns(),
+            "kept_of_rate": g.rates.iter().map(fairhead_sim::rates::Rate::kept).reduce(f64::min),
+        })
+    };
     json!({
         "job": p.name,
         "clients": p.clients,
-        "before": got(p.before),
-        "after": got(p.after),
+        "before": got(&p.before),
+        "after": got(&p.after),
         "pays": p.pays(),
         "starves": p.starves(),
     })
@@ -366,12 +390,13 @@ fn candidate(advice: &Advice, c: usize) -> Value {
     let of = &advice.candidates[c];
     let against = advice.race.against(c, 0);
     let [wait, moved, fair] = advice.means(c);
-    let unit = if advice.waiting.what.is_time() { "wait_s" } else { "dropped_frames_per_mille_plus_one" };
+    let unit = if advice.waiting.what.is_time() { "wait_s" } else { "late_frames_per_mille" };
+    let wait = if advice.waiting.what.is_time() { wait } else { wait.map(|w| w - 1.0) };
     let tunables: Map<String, Value> =
         of.set.iter().map(|&(name, raw)| (name.to_owned(), json!(of.value(name, raw)))).collect();
     json!({
         "name": of.name(),
-        "scheduler": of.preset,
+        "scheduler": shown_name(of.preset),
         "tunables": tunables,
         "use_in": place(of),
         "tried_because": of.why,

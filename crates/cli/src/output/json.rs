@@ -70,14 +70,14 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
             directions(&mut entry, &sum, Bins::Without);
             syncs(&mut entry, &sum, Bins::Without);
             together(&mut entry, &sum);
-            missed::add(&mut entry, job, &sum);
+            missed::add(&mut entry, job, o.clients.iter().filter(|c| c.job == i));
             programs(&mut entry, &sum);
             entry
         })
         .collect();
     let clients: Vec<Value> = o.clients.iter().map(client).collect();
     let mut entry = json!({
-        "scheduler": scheduler.name,
+        "scheduler": o.scheduler,
         "tunables": tunables(scheduler),
         "elapsed_ns": o.elapsed.as_ns(),
         "events": o.events,

@@ -6,6 +6,7 @@
 //! `disks` of a point). Points that were not run because of an interrupt are left out everywhere.
 
 use fairhead_core::Duration;
+use fairhead_core::sched::any::shown;
 use fairhead_sim::advise::statistics::Mean;
 use fairhead_sim::sweep::{COLUMNS, Figures, Row, Sweep, figure};
 use serde_json::{Map, Value, json};
@@ -35,7 +36,7 @@ fn csv(sweep: &Sweep, rows: &[Option<Row>]) -> String {
         let p = sweep.point(i);
         let tuned = &sweep.tuned[p.tuned];
         let mut line = |disk: &str, figures: &Figures| {
-            let names = [disk, tuned.scheduler, &tuned.set].map(quoted).join(",");
+            let names = [disk, shown(tuned.scheduler), &tuned.set].map(quoted).join(",");
             let figures = figures.map(|f| f.map_or_else(String::new, |n| n.to_string())).join(",");
             text.push_str(&format!("{names},{},{figures}\n", p.seed));
         };
@@ -57,7 +58,7 @@ fn object(sweep: &Sweep, rows: &[Option<Row>]) -> Value {
             .collect();
         let mut of = Map::new();
         of.insert("disk".to_owned(), json!(sweep.settings[p.setting].name));
-        of.insert("scheduler".to_owned(), json!(tuned.scheduler));
+        of.insert("scheduler".to_owned(), json!(shown(tuned.scheduler)));
         of.insert("set".to_owned(), Value::Object(set));
         of.insert("seed".to_owned(), json!(p.seed));
         of.extend(named(row.figures()));
@@ -119,7 +120,7 @@ fn human(sweep: &Sweep, rows: &[Option<Row>], coloured: bool) -> String {
             let seeds: Vec<&Figures> = figures.collect();
             (!seeds.is_empty()).then(|| {
                 let t = &sweep.tuned[tuned];
-                let names = [name.clone(), t.scheduler.to_owned(), t.set.clone()];
+                let names = [name.clone(), shown(t.scheduler).to_owned(), t.set.clone()];
                 let mut cells: Vec<Cell> = names.into_iter().map(Cell::label).collect();
                 cells.push(Cell::label(seeds.len().to_string()));
                 cells.extend(SHOWN.map(|(_, figure, _, show)| cell(&seeds, figure, show)));

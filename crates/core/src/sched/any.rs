@@ -284,9 +284,25 @@ impl Preset {
 /// assert!(preset("cfk").is_none());
 /// # Ok::<(), fairhead_core::config::ConfigError>(())
 /// ```
+///
+/// The kernel's word `none` finds what is called `noop` here, with `+groups`, too: see [`shown`].
 #[must_use]
 pub fn preset(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|p| p.name == name)
+    PRESETS.iter().find(|p| p.name == name || shown(p.name) == name)
+}
+
+/// Returns the name of a scheduler as users of current kernels know it: `none` for `noop`. Other names are
+/// returned as they are.
+///
+/// `noop` was an elevator of kernels up to 4.20, and is the name of ours in code, in the documentation of its
+/// lineage and in published tables. What a user reads or types today is `none`.
+#[must_use]
+pub fn shown(name: &str) -> &str {
+    match name {
+        "noop" => "none",
+        "noop+groups" => "none+groups",
+        name => name,
+    }
 }
 
 impl Default for AnyConfig {

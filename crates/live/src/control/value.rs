@@ -84,8 +84,8 @@ pub(super) fn count(name: &str, text: &str, what: &str) -> Result<u64, String> {
 
 /// The scheduler of that name.
 pub(super) fn preset(name: &str) -> Result<&'static Preset, String> {
-    let found = PRESETS.iter().find(|p| p.name == name);
-    found.ok_or_else(|| unknown("scheduler", name, PRESETS.iter().map(|p| p.name)))
+    fairhead_core::sched::any::preset(name)
+        .ok_or_else(|| unknown("scheduler", name, PRESETS.iter().map(|p| p.name)))
 }
 
 /// What a scheduler with these tunables is called: the preset that they are, or else what all its presets are

@@ -27,6 +27,7 @@ use super::candidates::{Candidate, Place};
 use crate::job::{Cgroup, JobFile, Setting};
 use fairhead_core::Weight;
 use fairhead_core::config::Unit;
+use fairhead_core::sched::any::shown;
 use fairhead_device::Facts;
 
 /// Something to do, and why or when.
@@ -105,11 +106,6 @@ const fn names(facts: &Facts) -> (&'static str, &'static str) {
     }
 }
 
-/// What the kernel calls it.
-fn kernels_name(candidate: &Candidate) -> &'static str {
-    if candidate.preset == "noop" { "none" } else { candidate.preset }
-}
-
 /// Tunables as the kernel's files have them.
 fn attributes(candidate: &Candidate) -> Vec<(&'static str, u64)> {
     let unit = |name: &str| candidate.config.list().iter().find(|t| t.name == name).map(|t| t.unit);
@@ -122,7 +118,7 @@ fn attributes(candidate: &Candidate) -> Vec<(&'static str, u64)> {
 
 fn sysfs(candidate: &Candidate, facts: &Facts) -> Vec<String> {
     let queue = format!("/sys/block/{}/queue", names(facts).0);
-    let mut lines = vec![format!("echo {} > {queue}/scheduler", kernels_name(candidate))];
+    let mut lines = vec![format!("echo {} > {queue}/scheduler", shown(candidate.preset))];
     let tunables = attributes(candidate);
     lines.extend(tunables.iter().map(|(name, value)| format!("echo {value} > {queue}/iosched/{name}")));
     lines
@@ -134,7 +130,7 @@ fn udev(candidate: &Candidate, facts: &Facts) -> Vec<String> {
         "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", KERNEL==\"{}\", ATTR{{queue/rotational}}==\"{rotational}\"",
         names(facts).1
     );
-    let mut lines = vec![format!("{of}, ATTR{{queue/scheduler}}=\"{}\"", kernels_name(candidate))];
+    let mut lines = vec![format!("{of}, ATTR{{queue/scheduler}}=\"{}\"", shown(candidate.preset))];
     // A rule of its own for each: the scheduler's files are there once it is.
     let tunables = attributes(candidate);
     lines.extend(
@@ -174,7 +170,7 @@ fn slice(path: &str) -> String {
 }
 
 fn fairhead(candidate: &Candidate) -> Vec<String> {
-    let mut command = format!("--sched {}", candidate.preset);
+    let mut command = format!("--sched {}", shown(candidate.preset));
     for &(name, raw) in candidate.set {
         command.push_str(&format!(" --set {name}={}", candidate.value(name, raw)));
     }

@@ -9,7 +9,7 @@
 
 use crate::job::{JobFile, Program};
 use fairhead_core::config::{Shown, Tunable};
-use fairhead_core::sched::any::{AnyConfig, preset};
+use fairhead_core::sched::any::{AnyConfig, preset, shown};
 use fairhead_device::Facts;
 
 /// When a candidate makes sense.
@@ -120,10 +120,10 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the name with its tunables, such as `bfq, low_latency=0`.
+    /// Returns the name with its tunables, such as `bfq, low_latency=0`, as users know it: `none`, not `noop`.
     #[must_use]
     pub fn name(&self) -> String {
-        let mut name = self.preset.to_owned();
+        let mut name = shown(self.preset).to_owned();
         for &(tunable, raw) in self.set {
             name.push_str(&format!(", {tunable}={}", self.value(tunable, raw)));
         }

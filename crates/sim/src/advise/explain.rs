@@ -1,8 +1,8 @@
 //! Why the winner wins, in sentences, from the books of [`crate::why`].
 //!
 //! Two runs of one seed differ in the scheduler only. Each book says where every nanosecond of those who wait
-//! went, of all their time, or where a tail is judged and all run for the same time anyway, of their slowest
-//! call. What shrank most is why they wait less, what grew most is the price. Then come the scheduler's own
+//! went, of all their time, or where a tail is judged, of the call at that percentile: the explanation is
+//! about the figure of the verdict. Of several jobs it is about the one whose percentile changed most. What shrank most is why they wait less, what grew most is the price. Then come the scheduler's own
 //! reasons for choosing their requests, and what it noted of them. A sentence is made for what is at least a
 //! twentieth of the time; the rest is noise.
 //!
@@ -12,7 +12,6 @@
 //!
 //! What it does not do: guess. A reason that the scheduler did not record is not told.
 
-use super::figures::Wait;
 use crate::why::{Account, Blame, Report, time, words};
 use fairhead_core::{Duration, Reason};
 
@@ -51,24 +50,29 @@ fn others(a: &Account, part: fn(&Blame) -> Duration) -> Duration {
     a.blame.iter().fold(Duration::ZERO, |sum, b| sum + part(b))
 }
 
-/// Makes sentences of two books: of the default, `names[0]`, and of another candidate.
+/// Makes sentences of two books: of the default, `names[0]`, and of another candidate. `tails` are the 99th
+/// percentiles, where those are judged; the slowest call of each book is then the one at that percentile.
 #[must_use]
-pub fn explain(names: &[String; 2], candidate: usize, what: Wait, before: Report, after: Report) -> Told {
+pub fn explain(
+    names: &[String; 2],
+    candidate: usize,
+    tails: [Option<Duration>; 2],
+    before: Report,
+    after: Report,
+) -> Told {
     let whom = whom(&after);
     let slowest = (before.slowest.first(), after.slowest.first());
-    let (subject, a, b) = match (what, slowest) {
-        (Wait::Tail, (Some(a), Some(b))) => {
-            (format!("The slowest call of {whom} took"), &a.account, &b.account)
+    let (subject, took, a, b) = match (tails, slowest) {
+        ([Some(x), Some(y)], (Some(a), Some(b))) => {
+            (format!("The 99th percentile of {whom} is"), [x, y], &a.account, &b.account)
         }
-        _ => (format!("{whom} spent"), &before.total, &after.total),
+        _ => {
+            let (a, b) = (&before.total, &after.total);
+            (format!("{whom} spent"), [a.total(), b.total()], a, b)
+        }
     };
-    let mut sentences = vec![format!(
-        "{subject} {} under {} and {} under {}.",
-        time(a.total()),
-        names[0],
-        time(b.total()),
-        names[1]
-    )];
+    let [x, y] = took.map(time);
+    let mut sentences = vec![format!("{subject} {x} under {} and {y} under {}.", names[0], names[1])];
     sentences.extend(changes(a, b));
     sentences.extend(to_blame(&before, a, &names[0]));
     sentences.extend(own_reasons(&after.total, &names[1]));
@@ -104,7 +108,10 @@ fn changes(a: &Account, b: &Account) -> Vec<String> {
 fn whom(report: &Report) -> String {
     match report.clients.as_slice() {
         [one] => one.name.clone(),
-        [first, rest @ ..] => format!("{} and the {} others who wait", first.name, rest.len()),
+        [first, rest @ ..] => {
+            let last = rest.last().map_or("", |c| c.name.as_str());
+            format!("{} to {last} ({} clients)", first.name, report.clients.len())
+        }
         [] => "no client".to_owned(),
     }
 }

@@ -4,7 +4,7 @@
 //! job is:
 //!
 //! 1. applications that start: their mean start-up time;
-//! 2. films: dropped frames per thousand, plus one so that there are ratios of none;
+//! 2. films: frames that came too late, per thousand, plus one so that there are ratios of none;
 //! 3. jobs that end everything when they are done (`exitall`): how long they took; or, if a `runtime` may end
 //!    them before, the time for each of their calls, pauses included: how far they get;
 //! 4. jobs of the real-time class: the 99th percentile of a call;
@@ -18,6 +18,8 @@
 //!
 //! Of several jobs the geometric mean counts: half as long for one is as good as half as long for another.
 //!
+//! **Rates**: a job with `rate=` wants that rate. What it misses multiplies the score ([`Figures::kept`]).
+//!
 //! **Throughput** is what the disk moved in the run's time, as `fairhead ladder` has it. Where some jobs are
 //! of the idle class, it is what the clients of the others did: a job that may wait does not choose the
 //! scheduler.
@@ -30,9 +32,11 @@
 //! weights 100 and 300 got 40 and 60 MB/s, which is 40 and 20 for each hundred: 0.5. (Jain's index, 0.9 here,
 //! tells extremes hardly apart: of two who got 1 and 10 it is 0.6, and never below a half.)
 
+use super::statistics::real;
 use super::{Goal, cost};
 use crate::job::{Direction, Job, JobFile, Program};
 use crate::metrics::{ClientStats, OpStats, Outcome, StartUp, rate};
+use crate::rates;
 use fairhead_core::{Class, Duration};
 
 /// Shares below this count as nothing.
@@ -50,6 +54,10 @@ pub struct Figures {
     /// The share of all processors that the requests would take for each byte a second; none where that is
     /// not modelled. It has no weight of its own: it is a price of the throughput ([`Figures::price`]).
     pub processors: Option<f64>,
+    /// The share of the rates that jobs ask for (`rate`, `rate_iops`) and got: the product over all of them
+    /// that were missed, 1 if none was; none if no job asks for one. It has no weight of its own: the score
+    /// is multiplied by it.
+    pub kept: Option<f64>,
 }
 
 impl Figures {
@@ -83,7 +91,7 @@ impl Figures {
 pub enum Wait {
     /// The mean start-up, in seconds.
     StartUp,
-    /// Dropped frames of a thousand, plus one.
+    /// Frames of films that came too late, of a thousand; plus one, so that there are ratios of none.
     Frames,
     /// How long the job took, in seconds.
     Took,
@@ -99,7 +107,7 @@ impl Wait {
     pub const fn words(self) -> &'static str {
         match self {
             Self::StartUp => "start-up time",
-            Self::Frames => "dropped frames of a thousand, plus one",
+            Self::Frames => "share of late frames",
             Self::Took => "time until it is done",
             Self::Pace => "time for each call, pauses included,",
             Self::Tail => "99th percentile of the latency",
@@ -217,7 +225,15 @@ pub fn figures(jobs: &JobFile, waiting: &Waiting, o: &Outcome) -> Figures {
         throughput: (moved > 0).then(|| real(moved)),
         fairness: fairness(jobs, o),
         processors: processors(moved, o),
+        kept: kept(jobs, o),
     }
+}
+
+/// The product of the shares of their rates that jobs got. Jobs of the idle class ask for nothing.
+fn kept(jobs: &JobFile, o: &Outcome) -> Option<f64> {
+    let of = |(i, job): (usize, &Job)| rates::of(job, o.clients.iter().filter(move |c| c.job == i));
+    let all = jobs.jobs.iter().enumerate().filter(|(_, j)| !is_idle_class(j)).flat_map(of);
+    all.map(|r| r.kept().max(SHARE_MIN)).reduce(|a, b| a * b)
 }
 
 /// The share of all processors for each byte a second.
@@ -236,11 +252,6 @@ fn moved(jobs: &JobFile, o: &Outcome) -> u64 {
         return o.disk.counters.bytes_read + o.disk.counters.bytes_written;
     }
     of_those().map(ClientStats::bytes).sum()
-}
-
-#[allow(clippy::cast_precision_loss, reason = "nanoseconds and bytes: 53 bits are 104 days and 9 PB")]
-fn real(n: u64) -> f64 {
-    n as f64
 }
 
 /// How long those waited who wait, in the units of [`Wait`].

@@ -453,17 +453,41 @@ fn tell(
     if other == 0 {
         return Ok((None, None));
     }
-    let payers = |before, after| Some(Payers::new(&question.jobs, other, before, after));
+    let run = |c: usize| simulate(&question.scenario(&candidates[c], seed));
+    let (before, after) = (run(0)?, run(other)?);
+    let payers = Some(Payers::new(&question.jobs, other, &before, &after));
     if waiting.jobs.is_empty() {
-        let run = |c: usize| simulate(&question.scenario(&candidates[c], seed));
-        return Ok((None, payers(&run(0)?, &run(other)?)));
+        return Ok((None, payers));
     }
-    let clients = waiting.clients(&question.jobs);
-    let told = |c: usize| crate::why::explain(&question.scenario(&candidates[c], seed), &clients);
-    let (before, after) = (told(0)?, told(other)?);
     let names = [0, other].map(|c| candidates[c].name());
-    let payers = payers(&before.0, &after.0);
-    Ok((Some(explain(&names, other, waiting.what, before.1, after.1)), payers))
+    let tail = (waiting.what == Wait::Tail).then(|| changed_most(waiting, &before, &after)).flatten();
+    let (clients, tails) = match tail {
+        None => (waiting.clients(&question.jobs), [None, None]),
+        Some((job, tails)) => {
+            let one = Waiting { what: waiting.what, jobs: vec![job] };
+            (one.clients(&question.jobs), tails.map(Some))
+        }
+    };
+    let told = |c: usize, ceiling: Option<Duration>| {
+        let scenario = question.scenario(&candidates[c], seed);
+        match ceiling {
+            None => crate::why::explain(&scenario, &clients),
+            Some(ceiling) => crate::why::explain_up_to(&scenario, &clients, ceiling),
+        }
+    };
+    let (before, after) = (told(0, tails[0])?.1, told(other, tails[1])?.1);
+    Ok((Some(explain(&names, other, tails, before, after)), payers))
+}
+
+/// Of the jobs that wait, the one whose 99th percentile changed most, with both.
+fn changed_most(waiting: &Waiting, before: &Outcome, after: &Outcome) -> Option<(usize, [Duration; 2])> {
+    let tail = |o: &Outcome, job: usize| time_waited(Wait::Tail, o.clients.iter().filter(|c| c.job == job));
+    let of = |&job: &usize| Some((job, [tail(before, job)?, tail(after, job)?]));
+    let change = |tails: [Duration; 2]| {
+        let [a, b] = tails.map(|t| libm::log(statistics::real(t.as_ns().max(1))));
+        (a - b).abs()
+    };
+    waiting.jobs.iter().filter_map(of).max_by(|a, b| change(a.1).total_cmp(&change(b.1)))
 }
 
 #[cfg(test)]

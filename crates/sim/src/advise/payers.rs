@@ -8,19 +8,30 @@
 //!
 //! What it does not do: average over seeds. It shows one pair of runs.
 
-use crate::job::JobFile;
+use crate::job::{Job, JobFile};
 use crate::metrics::{ClientStats, OpStats, Outcome, rate};
+use crate::rates::{self, Rate};
 use fairhead_core::Duration;
 
 /// What a job got in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Got {
     /// Bytes per second of all its clients, in all directions.
     pub bytes_per_s: u64,
-    /// The 99th percentile of the latency of its calls.
+    /// The 99th percentile of the latency of its calls, those that sync included.
     pub p99: Option<Duration>,
     /// The time until its last client ended.
     pub took: Duration,
+    /// The rates that the job asks for, over all of its time; empty if it asks for none.
+    pub rates: Vec<Rate>,
+}
+
+impl Got {
+    /// The rate that was missed by most, if any was.
+    #[must_use]
+    pub fn missed(&self) -> Option<&Rate> {
+        self.rates.iter().filter(|r| r.is_missed).min_by(|a, b| a.kept().total_cmp(&b.kept()))
+    }
 }
 
 /// A job under two schedulers.
@@ -62,12 +73,12 @@ pub struct Payers {
 impl Payers {
     /// Puts two runs side by side.
     pub(super) fn new(jobs: &JobFile, candidate: usize, before: &Outcome, after: &Outcome) -> Self {
-        let row = |(job, j): (usize, &crate::job::Job)| {
+        let row = |(job, j): (usize, &Job)| {
             let of = |o: &Outcome| -> Vec<ClientStats> {
                 o.clients.iter().filter(|c| c.job == job).cloned().collect()
             };
             let (b, a) = (of(before), of(after));
-            Payer { name: j.name.clone(), clients: b.len(), before: got(&b), after: got(&a) }
+            Payer { name: j.name.clone(), clients: b.len(), before: got(j, &b), after: got(j, &a) }
         };
         Self { candidate, jobs: jobs.jobs.iter().enumerate().map(row).collect() }
     }
@@ -80,13 +91,14 @@ impl Payers {
     }
 }
 
-fn got(clients: &[ClientStats]) -> Got {
+fn got(job: &Job, clients: &[ClientStats]) -> Got {
     let mut calls = OpStats::default();
-    clients.iter().flat_map(|c| [&c.read, &c.write, &c.trim]).for_each(|o| calls.add(o));
+    clients.iter().flat_map(|c| [&c.read, &c.write, &c.trim, &c.sync]).for_each(|o| calls.add(o));
     Got {
         bytes_per_s: clients.iter().map(speed).sum(),
         p99: calls.percentile(99.0),
         took: clients.iter().map(|c| c.started + c.elapsed).max().unwrap_or_default(),
+        rates: rates::of(job, clients.iter()),
     }
 }
 

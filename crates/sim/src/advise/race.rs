@@ -56,7 +56,8 @@ impl Line for Run {
     fn write(&self) -> String {
         let figure = |f: Option<f64>| f.map_or_else(|| "-".to_owned(), |f| format!("{:016x}", f.to_bits()));
         let [a, b, c] = self.figures.list().map(figure);
-        format!("{a} {b} {c} {} {}", figure(self.figures.processors), self.work.as_ns())
+        let [processors, kept] = [self.figures.processors, self.figures.kept].map(figure);
+        format!("{a} {b} {c} {processors} {kept} {}", self.work.as_ns())
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -66,7 +67,7 @@ impl Line for Run {
             bits => u64::from_str_radix(bits, 16).ok().map(f64::from_bits).map(Some),
         };
         let (latency, throughput, fairness) = (figure()?, figure()?, figure()?);
-        let figures = Figures { latency, throughput, fairness, processors: figure()? };
+        let figures = Figures { latency, throughput, fairness, processors: figure()?, kept: figure()? };
         let work = Duration::from_ns(words.next()?.parse().ok()?);
         words.next().is_none().then_some(Self { figures, work })
     }
@@ -75,6 +76,8 @@ impl Line for Run {
 /// Why a candidate runs no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LetGo {
+    /// Misses rates that the default keeps, by the mean after that round.
+    Rate(u32),
     /// Surely worse than the leader after that round.
     Worse(u32),
     /// Not in the better half after that round.
@@ -262,6 +265,17 @@ impl Race {
         score(&self.weights, &self.standings[candidate].race[seed], &self.standings[0].race[seed])
     }
 
+    /// Whether the candidate misses rates that the default keeps: of what the default keeps it keeps less than
+    /// one part in [`EQUAL`], by the mean over all seeds that it ran. A job that does not get its rate has
+    /// failed, whatever the others gain.
+    #[must_use]
+    pub fn misses(&self, candidate: usize) -> bool {
+        let (c, default) = (&self.standings[candidate], &self.standings[0]);
+        let pairs = c.race.iter().zip(&default.race).chain(c.fresh.iter().zip(&default.fresh));
+        let logs = pairs.map(|(c, d)| kept(c, d)).collect::<Vec<_>>();
+        Mean::of(&logs).mean < -libm::log(EQUAL)
+    }
+
     fn mean_score(&self, candidate: usize) -> f64 {
         let n = self.standings[candidate].race.len();
         Mean::of(&(0..n).map(|s| self.score(candidate, s)).collect::<Vec<_>>()).mean
@@ -285,7 +299,15 @@ impl Race {
 
     /// After a round: finds the leader, and lets go who cannot win.
     fn let_go(&mut self) {
+        let round = self.rounds;
+        for c in self.contenders().into_iter().filter(|&c| self.misses(c)).collect::<Vec<_>>() {
+            self.standings[c].let_go = Some(LetGo::Rate(round));
+        }
+        // The default never misses what it keeps; but once let go it leads no more.
         let mut ranked = self.contenders();
+        if ranked.is_empty() {
+            ranked.push(0);
+        }
         let scores: Vec<f64> = (0..self.standings.len()).map(|c| self.mean_score(c)).collect();
         // Stable: of equal ones the earlier candidate is the better.
         ranked.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
@@ -303,7 +325,6 @@ impl Race {
             // it.
             let by_rank = rank >= half && !is_within(c, EQUAL);
             if !self.is_equal(c) && (surely || by_rank) {
-                let round = self.rounds;
                 self.standings[c].let_go =
                     Some(if surely { LetGo::Worse(round) } else { LetGo::Half(round) });
             }
@@ -329,12 +350,12 @@ impl Race {
         // The default runs all seeds even if it was let go: it did not stay longer for that.
         let stayed = |c: usize| match self.standings[c].let_go {
             None => u32::MAX,
-            Some(LetGo::Worse(round) | LetGo::Half(round)) => round,
+            Some(LetGo::Rate(round) | LetGo::Worse(round) | LetGo::Half(round)) => round,
         };
         let is_better = |a: usize, b: usize| {
             stayed(a) > stayed(b) || (stayed(a) == stayed(b) && self.mean_score(a) > self.mean_score(b))
         };
-        let all = (0..self.entrants.len()).filter(|&c| is_choice(c));
+        let all = (0..self.entrants.len()).filter(|&c| is_choice(c) && !self.misses(c));
         all.reduce(|best, c| if is_better(c, best) { c } else { best }).unwrap_or(0)
     }
 
@@ -387,7 +408,7 @@ impl Race {
         let is_surely_better = |c: usize| self.against(c, 0).score.is_some_and(is_better);
         let as_good = finalists.into_iter().filter(|&c| best - self.final_score(c) <= libm::log(NEAR));
         as_good
-            .filter(|&c| c == 0 || is_surely_better(c))
+            .filter(|&c| c == 0 || (is_surely_better(c) && !self.misses(c)))
             .min_by_key(|&c| (c != 0, !self.is_choice(c), c))
             .unwrap_or(0)
     }
@@ -444,8 +465,16 @@ pub(super) fn compare(weights: &[f64; Figures::COUNT], a: &[Run], b: &[Run]) -> 
     Comparison { figures: std::array::from_fn(figure), score, confirmed: true }
 }
 
+/// The logarithm of the share of their rates that jobs get, over `base`'s share.
+fn kept(run: &Run, base: &Run) -> f64 {
+    match (run.figures.kept, base.figures.kept) {
+        (Some(a), Some(b)) => libm::log(a / b),
+        _ => 0.0,
+    }
+}
+
 /// The logarithm of the weighted geometric mean of `run`'s figures over `base`'s, of those that both have.
-/// What the throughput costs the processors counts with it.
+/// What the throughput costs the processors counts with it; what is missed of rates counts in full.
 fn score(weights: &[f64; Figures::COUNT], run: &Run, base: &Run) -> f64 {
     let (mut sum, mut all) = (weights[1] * libm::log(run.figures.price(&base.figures)), 0.0);
     for ((w, a), b) in weights.iter().zip(run.figures.list()).zip(base.figures.list()) {
@@ -454,7 +483,7 @@ fn score(weights: &[f64; Figures::COUNT], run: &Run, base: &Run) -> f64 {
             all += w;
         }
     }
-    if all > 0.0 { sum / all } else { 0.0 }
+    kept(run, base) + if all > 0.0 { sum / all } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -480,7 +509,13 @@ mod tests {
                 let alone = unit(&mut Rng::new(s, &format!("own.{c}"))) * own;
                 let latency = Some(libm::exp(means[c] + both + alone));
                 Run {
-                    figures: Figures { latency, throughput: Some(1.0), fairness: None, processors: None },
+                    figures: Figures {
+                        latency,
+                        throughput: Some(1.0),
+                        fairness: None,
+                        processors: None,
+                        kept: None,
+                    },
                     work: Duration::from_ns(10),
                 }
             };
@@ -633,6 +668,7 @@ mod tests {
                 throughput: Some(throughput),
                 fairness: None,
                 processors: Some(busy / throughput),
+                kept: None,
             },
             work: Duration::ZERO,
         };
@@ -649,6 +685,30 @@ mod tests {
         assert_eq!(Run::read(&run(100.0, 0.6).write()), Some(run(100.0, 0.6)));
     }
 
+    /// One that halves a wait threefold, and under which a job gets 78 % of its rate, is not advised.
+    #[test]
+    fn a_missed_rate_is_a_failure_whatever_the_others_gain() {
+        let answer = |kept: f64| {
+            let mut fixed = |_: u32, work: &[(usize, u64)]| -> Result<Vec<Run>, ()> {
+                let one = |&(c, _): &(usize, u64)| Run {
+                    figures: Figures {
+                        latency: Some(if c == 1 { 8.0 } else { 1.0 }),
+                        throughput: Some(1.0),
+                        fairness: None,
+                        processors: None,
+                        kept: Some(if c == 1 { kept } else { 1.0 }),
+                    },
+                    work: Duration::from_ns(1),
+                };
+                Ok(work.iter().map(one).collect())
+            };
+            let r = race(&entrants(&[true, true]), &RULES, &mut fixed).unwrap();
+            (r.winner(), r.standings[1].let_go)
+        };
+        assert_eq!(answer(1.0), (1, None));
+        assert_eq!(answer(14.0 / 18.0), (0, Some(LetGo::Rate(1))));
+    }
+
     /// The front of candidates that have this latency and throughput with every seed.
     fn front(figures: &[(f64, f64)]) -> Vec<usize> {
         let mut fixed = |_: u32, work: &[(usize, u64)]| -> Result<Vec<Run>, ()> {
@@ -658,6 +718,7 @@ mod tests {
                     throughput: Some(figures[c].1),
                     fairness: None,
                     processors: None,
+                    kept: None,
                 },
                 work: Duration::from_ns(1),
             };

@@ -105,6 +105,16 @@ fn applies(jobs: &JobFile, waiting: &Waiting) -> bool {
     !waiting.jobs.is_empty() && waiting.jobs.len() < jobs.jobs.len() && jobs.cgroups.len() == 1
 }
 
+/// The jobs that are limited: those that do not wait, and ask for no rate.
+fn limited(jobs: &JobFile, waiting: &Waiting) -> Vec<usize> {
+    let asks = |j: usize| {
+        let (r, i) = (&jobs.jobs[j].rate, &jobs.jobs[j].rate_iops);
+        [r.read, r.write, r.trim].iter().any(Option::is_some)
+            || [i.read, i.write, i.trim].iter().any(Option::is_some)
+    };
+    (0..jobs.jobs.len()).filter(|&j| !waiting.jobs.contains(&j) && !asks(j)).collect()
+}
+
 /// The limit with the best score under a candidate, if it is surely better than none.
 ///
 /// `without` are the candidate's runs on `seeds` without a limit.
@@ -117,12 +127,12 @@ pub(super) fn find(
     keep: &dyn Keep,
 ) -> Result<Option<Remedy>, Stopped> {
     let count = seeds.len().min(without.len()).min(SEEDS);
-    if !applies(&question.jobs, waiting) || count == 0 {
+    if !applies(&question.jobs, waiting) || limited(&question.jobs, waiting).is_empty() || count == 0 {
         return Ok(None);
     }
     let free = simulate(&question.scenario(candidate, seeds[0])).map_err(Stopped::Failed)?;
     let limits = limits(waiting, &free);
-    let others: Vec<usize> = (0..question.jobs.jobs.len()).filter(|j| !waiting.jobs.contains(j)).collect();
+    let others: Vec<usize> = limited(&question.jobs, waiting);
     let name = |i: usize| {
         let (limit, seed) = (&limits[i / count], seeds[i % count]);
         format!(

@@ -46,6 +46,13 @@ pub fn student(probability: f64, freedom: u32) -> f64 {
     f64::midpoint(low, high)
 }
 
+/// A number of nanoseconds or bytes as a floating-point number.
+#[must_use]
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds and bytes: 53 bits are 104 days and 9 PB")]
+pub(super) fn real(n: u64) -> f64 {
+    n as f64
+}
+
 /// A mean, and how far it may be off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
@@ -103,6 +110,13 @@ impl Ratio {
             low: libm::exp(mean.mean - half),
             high: libm::exp(mean.mean + half),
         }
+    }
+
+    /// Whether the interval is so wide that the ratio says nothing: its ends differ by more than a factor of
+    /// 4. Example: a factor of 7 between 0.11 and 433.
+    #[must_use]
+    pub fn is_vague(&self) -> bool {
+        self.high > 4.0 * self.low
     }
 
     /// Returns the finding, if `equal` (1.05, say) is a factor not worth mentioning.

@@ -183,7 +183,7 @@ fn steps_are_what_a_kernel_takes() {
         "{}",
         lines[2]
     );
-    assert!(of("noop")[0].starts_with("echo none >"));
+    assert!(of("none")[0].starts_with("echo none >"));
     assert_eq!(
         of("cfq, slice_idle=0s")[1],
         "fairhead mount SOURCE MOUNTPOINT --sched cfq --set slice_idle=0s"
@@ -263,7 +263,7 @@ fn pure_throughput_is_told_to_use_none_and_what_others_cost() {
     }
     assert!((ns("noop") / 2790.0 - 1.0).abs() < 0.15);
     let said = a.verdict(&question("[a]\nrw=read\nsize=1m\n", "980pro", Goal::Balanced)).join(" ");
-    assert!(said.contains("the processor holds the load back under noop"), "{said}");
+    assert!(said.contains("the processor holds the load back under none"), "{said}");
 }
 
 /// A drive with room, and one without: what each request takes, and what the jobs want, is no limit.

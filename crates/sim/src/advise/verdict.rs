@@ -8,9 +8,13 @@
 
 use super::race::NEAR;
 use super::statistics::{Finding, Ratio};
-use super::{Advice, Comparison, Cost, EQUAL, End, Figures, Limit, Question};
+use super::{Advice, Comparison, Cost, EQUAL, End, Figures, Limit, Payers, Question};
 use crate::job::Program;
 use crate::why::time;
+use fairhead_core::sched::any::shown;
+
+/// A wait that is shorter by more than this factor is explained, or doubted.
+const LARGE: f64 = 10.0;
 
 /// A factor with three digits.
 #[must_use]
@@ -37,6 +41,12 @@ fn digits(bytes_per_s: u64) -> String {
 /// What is said of a figure, in a sentence.
 fn sentence(of: &str, r: &Ratio) -> String {
     match r.finding(EQUAL) {
+        Finding::Better | Finding::Worse if r.is_vague() => format!(
+            "{of} is {}, by an unknown factor: between {} and {}; more seeds (a larger --budget or --rounds) narrow that.",
+            if r.ratio > 1.0 { "better" } else { "worse" },
+            factor(if r.ratio > 1.0 { r.low } else { 1.0 / r.high }),
+            factor(if r.ratio > 1.0 { r.high } else { 1.0 / r.low })
+        ),
         Finding::Better => {
             format!(
                 "{of} is better by a factor of {} ({} to {}).",
@@ -53,7 +63,7 @@ fn sentence(of: &str, r: &Ratio) -> String {
         ),
         Finding::NoDifference => format!("{of}: no difference."),
         Finding::NothingFound => format!(
-            "{of}: no difference was found; it is between {} and {} of what it was.",
+            "{of}: not known, between {} and {} times as good; more seeds (a larger --budget or --rounds) narrow that.",
             factor(r.low),
             factor(r.high)
         ),
@@ -71,14 +81,29 @@ impl Advice {
             vec![format!("Use {} instead of {}.", names(winner), names(0))]
         };
         match (winner, self.race.leader) {
-            (0, 0) => said.push(format!("Nothing else scored better by more than a factor of {NEAR}.")),
+            (0, 0) => said.push(format!(
+                "No other scheduler scored better by more than a factor of {NEAR}, so a change is not worth it."
+            )),
             (0, leader) => {
-                said.push(format!("{}, the best of the others:", names(leader)));
+                said.push(format!("A change is not worth it. {}, the best of the others:", names(leader)));
                 said.extend(self.compared(question, leader));
             }
             (winner, _) => said.extend(self.compared(question, winner)),
         }
+        let compared = if winner == 0 { self.race.leader } else { winner };
+        said.extend(self.large(question, compared));
         said.extend(self.paid());
+        let misses: Vec<String> = (1..self.candidates.len())
+            .filter(|&c| self.race.misses(c))
+            .map(|c| self.candidates[c].name())
+            .collect();
+        if !misses.is_empty() {
+            let base = names(0);
+            said.push(format!(
+                "Not advised, as a job misses a rate that it gets under {base}: {}.",
+                misses.join("; ")
+            ));
+        }
         said.extend(self.priced());
         said.extend(self.leader_elsewhere());
         said.extend(self.as_good());
@@ -105,6 +130,7 @@ impl Advice {
             mib(before),
             self.candidates[0].name()
         )];
+        said.extend(self.missed(payers));
         for p in payers.jobs.iter().filter(|p| p.pays()) {
             let verb = if p.starves() { "starves" } else { "pays" };
             said.push(format!(
@@ -117,6 +143,44 @@ impl Advice {
         said
     }
 
+    /// The rates that jobs asked for and did not get.
+    fn missed(&self, payers: &Payers) -> Vec<String> {
+        let mut said = Vec::new();
+        for p in &payers.jobs {
+            for (candidate, got) in [(payers.candidate, &p.after), (0, &p.before)] {
+                let Some(r) = got.missed() else { continue };
+                let [got, wanted] = [r.got, r.wanted].map(|n| match r.in_calls {
+                    true => format!("{n} calls/s"),
+                    false => format!("{} MiB/s", digits(n)),
+                });
+                let name = self.candidates[candidate].name();
+                said.push(format!("{} misses its rate under {name}: {got} of {wanted}.", p.name));
+            }
+        }
+        said
+    }
+
+    /// A gain of more than [`LARGE`] is mostly another job's loss under one of the two: says whose, or that
+    /// it is to be doubted.
+    fn large(&self, question: &Question, candidate: usize) -> Option<String> {
+        let gain = self.race.against(candidate, 0).figures[0].filter(|r| r.low > LARGE)?;
+        let who = self.waiting.names(&question.jobs);
+        let base = self.candidates[0].name();
+        let starved = self.payers.as_ref().filter(|p| p.candidate == candidate)?;
+        let waited = starved.jobs.iter().any(|p| {
+            who.contains(&p.name.as_str()) && p.before.bytes_per_s.saturating_mul(4) < p.after.bytes_per_s
+        });
+        let paid: Vec<&str> = starved.jobs.iter().filter(|p| p.starves()).map(|p| p.name.as_str()).collect();
+        let reason = match (waited, paid.as_slice()) {
+            (true, _) => {
+                format!("{} starves under {base}: it gets less than a quarter there", who.join(", "))
+            }
+            (false, []) => "no job starves under either, so doubt it and measure".to_owned(),
+            (false, paid) => format!("it is bought by starving {}", paid.join(", ")),
+        };
+        Some(format!("Why a factor of {}: {reason}.", factor(gain.ratio)))
+    }
+
     /// The processor time of a request under the default, and under the candidate that is compared with it;
     /// and the resource that limits the load.
     fn priced(&self) -> Vec<String> {
@@ -125,7 +189,7 @@ impl Advice {
             self.costs.iter().find(is_it)
         };
         let Some(before) = of(0) else { return Vec::new() };
-        let name = |cost: &Cost| self.candidates[cost.candidate].preset;
+        let name = |cost: &Cost| shown(self.candidates[cost.candidate].preset);
         let limited = |cost: &Cost| match cost.limit {
             Limit::Nothing => format!("nothing holds the load back under {}", name(cost)),
             limit => format!("the {} holds the load back under {}", limit.words(), name(cost)),
@@ -257,15 +321,19 @@ mod tests {
     #[test]
     fn sentences_say_what_was_found_and_no_more() {
         assert_eq!(of(1.2, 2.0, 3.0), "It is better by a factor of 2.00 (1.20 to 3.00).");
+        assert_eq!(
+            of(1.2, 9.0, 60.0),
+            "It is better, by an unknown factor: between 1.20 and 60.0; more seeds (a larger --budget or --rounds) narrow that."
+        );
         assert_eq!(of(0.25, 0.5, 0.8), "It is worse by a factor of 2.00 (1.25 to 4.00).");
         assert_eq!(of(0.96, 1.0, 1.04), "It: no difference.");
         assert_eq!(
             of(0.5, 1.0, 2.0),
-            "It: no difference was found; it is between 0.50 and 2.00 of what it was."
+            "It: not known, between 0.50 and 2.00 times as good; more seeds (a larger --budget or --rounds) narrow that."
         );
         assert_eq!(
             of(0.0, 2.0, f64::INFINITY),
-            "It: no difference was found; it is between 0.00 and any of what it was."
+            "It: not known, between 0.00 and any times as good; more seeds (a larger --budget or --rounds) narrow that."
         );
         assert_eq!([123.4, 12.34, 1.234, 9.999].map(factor), ["123", "12.3", "1.23", "10.0"]);
     }

@@ -6,7 +6,7 @@ use crate::job::DiskId;
 use crate::journal::{self, Sink};
 use crate::metrics::{Outcome, Result};
 use crate::why::{self, Recorder};
-use fairhead_core::GroupId;
+use fairhead_core::{Duration, GroupId};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -15,6 +15,8 @@ use std::rc::Rc;
 pub(crate) struct Books<'b> {
     pub(crate) clients: &'b [usize],
     pub(crate) window: Option<why::Window>,
+    /// Calls that took longer are not told among the slowest.
+    pub(crate) ceiling: Option<Duration>,
 }
 
 /// Simulates; keeps books, and tells a sink what happens.
@@ -82,6 +84,7 @@ impl<'a> Machine<'a> {
         if let Some(window) = books.window {
             recorder.asks_about(window);
         }
+        recorder.tells_up_to(books.ceiling);
         for &i in books.clients {
             let client = &self.clients[i];
             recorder.watch(i, client.task, client.first_lane, client.all_lanes);

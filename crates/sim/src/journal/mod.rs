@@ -73,7 +73,7 @@ pub fn record_and_explain(
     clients: &[usize],
     sink: &mut dyn Sink,
 ) -> Result<(Outcome, Report)> {
-    observe(scenario, Some(Books { clients, window: None }), Some(sink))
+    observe(scenario, Some(Books { clients, window: None, ceiling: None }), Some(sink))
         .map(|(outcome, report)| (outcome, report.expect("clients were given")))
 }
 

@@ -57,7 +57,19 @@ pub const SLOWEST: usize = 5;
 /// # Errors
 /// If the scenario is impossible: see [`crate::SimError`].
 pub fn explain(scenario: &Scenario, clients: &[usize]) -> Result<(Outcome, Report)> {
-    let (outcome, report) = observe(scenario, Some(Books { clients, window: None }), None)?;
+    let (outcome, report) = observe(scenario, Some(Books { clients, window: None, ceiling: None }), None)?;
+    Ok((outcome, report.expect("clients were given")))
+}
+
+/// Explains as [`explain`] does, but tells the slowest of the calls that took no longer than `ceiling`.
+///
+/// With a percentile as the ceiling the first of [`Report::slowest`] is the call at that percentile.
+///
+/// # Errors
+/// If the scenario is impossible: see [`crate::SimError`].
+pub fn explain_up_to(scenario: &Scenario, clients: &[usize], ceiling: Duration) -> Result<(Outcome, Report)> {
+    let books = Books { clients, window: None, ceiling: Some(ceiling) };
+    let (outcome, report) = observe(scenario, Some(books), None)?;
     Ok((outcome, report.expect("clients were given")))
 }
 

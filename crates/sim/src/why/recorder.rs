@@ -289,6 +289,8 @@ pub(crate) struct Recorder {
     chosen: Vec<Reason>,
     flights: Vec<Flight>,
     slowest: Vec<Story>,
+    /// Calls that took longer are not told.
+    ceiling: Option<Duration>,
     /// A part of the run that is asked about, and its calls: those that ended outside and inside, and the
     /// slowest that were in flight in it.
     window: Option<Window>,
@@ -315,11 +317,17 @@ impl Recorder {
             chosen: Vec::new(),
             flights: Vec::new(),
             slowest: Vec::new(),
+            ceiling: None,
             window: None,
             calls: [Calls::default(); 2],
             slowest_inside: Vec::new(),
             peak_rate: None,
         }
+    }
+
+    /// Tells only calls that took no longer.
+    pub(crate) const fn tells_up_to(&mut self, ceiling: Option<Duration>) {
+        self.ceiling = ceiling;
     }
 
     /// Keeps books of these queues, each of the disk with that number, and of several disks one by one by
@@ -537,7 +545,8 @@ impl Recorder {
         calls.ended += 1;
         calls.bytes += l.bytes;
         calls.took += now.since(l.since);
-        if is_slow(&self.slowest, now.since(l.since)) {
+        let is_told = self.ceiling.is_none_or(|most| now.since(l.since) <= most);
+        if is_told && is_slow(&self.slowest, now.since(l.since)) {
             story = Some(l.story(index, now, true));
         }
         let overlaps = self.window.is_some_and(|w| w.overlaps(l.since, now));

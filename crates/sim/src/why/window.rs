@@ -186,7 +186,7 @@ pub fn answer(
     let Some(window) = window else { return journal::record_and_explain(scenario, clients, sink) };
     let mut watcher = Watcher::new(window);
     let mut both = journal::Sinks(vec![&mut watcher, sink]);
-    let books = Books { clients, window: Some(window) };
+    let books = Books { clients, window: Some(window), ceiling: None };
     let (outcome, report) = observe(scenario, Some(books), Some(&mut both))?;
     let mut report = report.expect("clients were given");
     if let Some(told) = &mut report.window {
