@@ -1,5 +1,6 @@
 //! The disks of a machine, as `/sys/block` describes them.
 
+use crate::identity;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 
@@ -97,6 +98,10 @@ pub struct Disk {
     pub model: String,
     /// The serial number as udev names it (`ID_SERIAL`), if its database has one.
     pub id_serial: Option<String>,
+    /// What a udev rule could know the disk by: key of the rule, such as `ENV{ID_SERIAL}`, and value.
+    pub identity: BTreeMap<&'static str, String>,
+    /// Whether udev's database has an entry for the disk.
+    pub is_in_database: bool,
     /// The size in bytes.
     pub bytes: u64,
     /// Whether the kernel takes it for a rotating disk.
@@ -177,12 +182,16 @@ impl Disk {
         let backing = tree
             .text(&file("loop/backing_file"))
             .map(|path| Loop { file: path, direct: tree.number(&file("loop/dio")) == Some(1) });
+        let device = tree.text(&file("dev")).unwrap_or_default();
+        let identity = identity::read(tree, name);
         Some(Self {
             name: name.to_owned(),
             kind,
             bus,
             model,
-            id_serial: id_serial(tree, &tree.text(&file("dev")).unwrap_or_default()),
+            id_serial: identity.get("ENV{ID_SERIAL}").cloned(),
+            identity,
+            is_in_database: tree.exists(&format!("run/udev/data/b{device}")),
             bytes: sectors * 512,
             rotational,
             hardware_queues: tree.names(&file("mq")).len().max(1),
@@ -280,12 +289,6 @@ fn device_write_back(tree: &Tree, name: &str) -> Option<bool> {
     let disk = tree.names(&folder).into_iter().next()?;
     let text = tree.text(&format!("{folder}/{disk}/cache_type"))?;
     Some(text.starts_with("write back"))
-}
-
-/// The serial number in udev's database, which has a file for each device number.
-fn id_serial(tree: &Tree, device: &str) -> Option<String> {
-    let text = tree.text(&format!("run/udev/data/b{device}"))?;
-    text.lines().find_map(|l| l.strip_prefix("E:ID_SERIAL=")).map(str::to_owned)
 }
 
 #[cfg(test)]

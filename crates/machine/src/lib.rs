@@ -8,35 +8,51 @@
 //! returns findings: what is wrong, why it matters, the command that mends it, and the command that undoes
 //! that. A finding may name a load whose figures before and after the lab computes ([`lab`]).
 //!
-//! All paths are below a root folder, so that a test can build a machine out of files. Nothing here writes.
+//! All paths are below a root folder, so that a test can build a machine out of files.
+//!
+//! Two parts write, and only when they are asked to: [`Queue`] changes the settings of a disk, which a
+//! [`Watchdog`](watchdog::Watchdog) puts back after a trial; and [`RuleFile`] is the udev rule that keeps
+//! them over starts, for one disk ([`Identity`]).
 //!
 //! What this does not do: read what a container hides, ask a drive about its health, or look inside a RAID
 //! controller.
 
+mod apply;
 mod cgroups;
 pub mod checks;
 mod disks;
 mod finding;
+mod identity;
 pub mod lab;
+mod locate;
 mod machine;
 mod mounts;
 mod processes;
+mod queue;
 pub mod record;
+mod rule_file;
 mod setters;
 mod similar;
 pub mod tracefs;
 mod tree;
 mod udev;
 mod units;
+mod wanted;
+pub mod watchdog;
 
+pub use apply::{ApplyError, Plan};
 pub use cgroups::{Cgroups, Controller, GroupWeight};
 pub use disks::{Bus, Disk, Kind, Loop};
 pub use finding::{Finding, Severity, Subject};
+pub use identity::Identity;
 pub use machine::Machine;
 pub use mounts::Mount;
 pub use processes::Priority;
+pub use queue::{Queue, QueueError, Settings};
+pub use rule_file::{Found, RuleFile, difference};
 pub use setters::Setter;
 pub use similar::similar_preset;
 pub use tree::Tree;
 pub use udev::Rule;
 pub use units::Unit;
+pub use wanted::wanted;

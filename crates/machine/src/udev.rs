@@ -8,6 +8,7 @@
 //! asks for such things *may* match.
 
 use crate::disks::Disk;
+use crate::identity::KEYS;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 
@@ -173,7 +174,11 @@ fn value_of(disk: &Disk, key: &str) -> Option<Vec<String>> {
         "SUBSYSTEM" => one("block"),
         "ACTION" => Some(vec!["add".to_owned(), "change".to_owned()]),
         "ENV{DEVTYPE}" => one("disk"),
-        "ENV{ID_SERIAL}" => disk.id_serial.clone().map(|s| vec![s]),
+        _ if KEYS.contains(&key) => match disk.identity.get(key) {
+            // Without the database it is not known whether the disk has the property.
+            None if key.starts_with("ENV") && !disk.is_in_database => None,
+            value => Some(value.cloned().into_iter().collect()),
+        },
         _ => disk.queue.get(queue_attribute(key)?).map(|v| vec![v.clone()]),
     }
 }
