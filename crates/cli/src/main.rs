@@ -11,6 +11,7 @@
 //! program quietly.
 
 mod advise;
+mod apply;
 mod args;
 mod calibrate;
 mod confine;
@@ -40,6 +41,7 @@ mod share;
 mod show;
 mod sweep;
 mod trace;
+mod try_disk;
 mod tunables;
 mod validate;
 mod welcome;
@@ -56,7 +58,9 @@ fn main() -> ExitCode {
         Err(answer) => return answer,
     };
     // These listen for Ctrl-C themselves: in a thread, which must not be there before they are confined.
-    if !matches!(cli.command, Some(Command::Emulate(_) | Command::Mount(_) | Command::Serve(_))) {
+    // A watchdog ignores it.
+    let listens = matches!(cli.command, Some(Command::Emulate(_) | Command::Mount(_) | Command::Serve(_)));
+    if !listens && !matches!(cli.command, Some(Command::PutBack(_))) {
         end_quietly_on_ctrl_c();
     }
     match run(cli) {
@@ -77,6 +81,9 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Conform(args) => conform::conform(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Record(args) => record::record(&args),
+        Command::Try(args) => try_disk::try_disk(&args),
+        Command::Apply(args) => apply::apply(&args),
+        Command::PutBack(args) => try_disk::put_back(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::ReplayLive(args) => replay_live::replay_live(&args),
         Command::Emulate(args) => emulate::emulate(&args),
@@ -93,7 +100,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
 }
 
 /// What shells expect of a program that SIGINT has ended.
-const EXIT_INTERRUPTED: i32 = 128 + 2;
+pub(crate) const EXIT_INTERRUPTED: i32 = 128 + 2;
 
 /// Ctrl-C ends the run at once, with the progress bar wiped and nothing half-written: results are written
 /// when complete. A server is asked to end instead, and does so by itself. A command with `--resume` finishes
@@ -101,7 +108,7 @@ const EXIT_INTERRUPTED: i32 = 128 + 2;
 pub(crate) fn end_quietly_on_ctrl_c() {
     // Without a handler the default action does nearly the same, so failing to set one is no error.
     let _ = ctrlc::set_handler(|| {
-        if serve::end() || resume::end() || record::end() {
+        if serve::end() || resume::end() || record::end() || try_disk::end() {
             return;
         }
         out::wipe_progress();

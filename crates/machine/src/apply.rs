@@ -120,6 +120,11 @@ impl Plan {
         all.filter(|(_, present, value)| present != value).collect()
     }
 
+    /// The files below `queue/` that get a value.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.target.pairs().map(|(name, _)| name)
+    }
+
     /// The scheduler that is needed; `None` leaves the present one.
     #[must_use]
     pub fn scheduler(&self) -> Option<&str> {

@@ -12,7 +12,7 @@
 //!
 //! Two parts write, and only when they are asked to: [`Queue`] changes the settings of a disk, which a
 //! [`Watchdog`](watchdog::Watchdog) puts back after a trial; and [`RuleFile`] is the udev rule that keeps
-//! them over starts, for one disk ([`Identity`]).
+//! them over starts, for one disk ([`Identity`]). [`trial`] compares two settings by what programs got.
 //!
 //! What this does not do: read what a container hides, ask a drive about its health, or look inside a RAID
 //! controller.
@@ -27,6 +27,7 @@ pub mod lab;
 mod locate;
 mod machine;
 mod mounts;
+mod process;
 mod processes;
 mod queue;
 pub mod record;
@@ -35,6 +36,7 @@ mod setters;
 mod similar;
 pub mod tracefs;
 mod tree;
+pub mod trial;
 mod udev;
 mod units;
 mod wanted;
@@ -47,6 +49,7 @@ pub use finding::{Finding, Severity, Subject};
 pub use identity::Identity;
 pub use machine::Machine;
 pub use mounts::Mount;
+pub use process::{ends_with_parent, monotonic_ns};
 pub use processes::Priority;
 pub use queue::{Queue, QueueError, Settings};
 pub use rule_file::{Found, RuleFile, difference};

@@ -71,6 +71,22 @@ impl Machine {
         setter(disk, &self.rules, &self.daemons)
     }
 
+    /// The program, in words, that sets the scheduler of the disk at each start, to another one than a udev
+    /// rule does.
+    #[must_use]
+    pub fn other_setter(&self, disk: &Disk) -> Option<String> {
+        let rule = self.rule_for(disk, "scheduler").map(|(_, value)| value);
+        let daemon = self.daemons.iter().rev().find(|d| {
+            let sets = d.for_disk(&disk.name);
+            sets.is_some() && sets != rule
+        })?;
+        Some(match &daemon.setter {
+            Setter::Tuned(profile) => format!("tuned (profile {profile})"),
+            Setter::Tlp(file) => format!("TLP ({file})"),
+            _ => return None,
+        })
+    }
+
     /// The last udev rule that sets `queue/NAME` of the disk, and its value.
     #[must_use]
     pub fn rule_for<'a>(&'a self, disk: &Disk, name: &str) -> Option<(&'a Rule, &'a str)> {

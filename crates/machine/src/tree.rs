@@ -68,6 +68,22 @@ impl Tree {
         names
     }
 
+    /// The device numbers, major and minor, of a disk and of its partitions.
+    #[must_use]
+    pub fn devices(&self, disk: &str) -> Vec<(u32, u32)> {
+        let folder = format!("sys/block/{disk}");
+        let parts =
+            self.names(&folder).into_iter().filter(|n| self.exists(&format!("{folder}/{n}/partition")));
+        let files =
+            std::iter::once(format!("{folder}/dev")).chain(parts.map(|n| format!("{folder}/{n}/dev")));
+        let number = |file: String| {
+            let (major, minor) =
+                self.text(&file)?.split_once(':').map(|(a, b)| (a.to_owned(), b.to_owned()))?;
+            Some((major.parse().ok()?, minor.parse().ok()?))
+        };
+        files.filter_map(number).collect()
+    }
+
     /// Where the link leads, as it is written.
     pub(crate) fn link(&self, path: &str) -> Option<String> {
         std::fs::read_link(self.place(path)).ok()?.to_str().map(str::to_owned)

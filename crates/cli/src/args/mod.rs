@@ -14,7 +14,7 @@ pub(crate) use lab::{
 pub(crate) use live::{
     ControlArgs, CtlArgs, EmulateArgs, MountArgs, ReplayLiveArgs, ServeArgs, TlsArg, TopArgs,
 };
-pub(crate) use machine::{DoctorArgs, RecordArgs};
+pub(crate) use machine::{ApplyArgs, DoctorArgs, PutBackArgs, RecordArgs, TryArgs};
 pub(crate) use recorded::{CalibrateArgs, ConformArgs, TraceArgs, TraceTarget, ValidateArgs};
 
 use std::ffi::OsString;
@@ -74,6 +74,14 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Record what the disks of this machine do, to a file that `run`, `advise` and `trace` read.
     Record(RecordArgs),
+    /// Compare two schedulers on a disk of this machine under its own load, in turns, and put the present one
+    /// back.
+    Try(TryArgs),
+    /// Set the scheduler of one disk of this machine for good: now, and by a udev rule for it alone.
+    Apply(ApplyArgs),
+    /// Put a disk's settings back when `try` ends; `try` starts this itself.
+    #[command(hide = true)]
+    PutBack(PutBackArgs),
     /// Serve files as block devices over NBD, with scheduling, weights and limits for each.
     Serve(ServeArgs),
     /// Replay a recording of `serve --record` or `mount --record`, and check that every decision is the same.

@@ -20,6 +20,7 @@ pub(crate) mod sweep;
 mod table;
 mod top;
 pub(crate) mod trace;
+pub(crate) mod trial;
 mod watch;
 pub(crate) mod welcome;
 mod why;
