@@ -128,7 +128,8 @@ pub(crate) fn load_module(disk: &Disk, scheduler: &str) -> Result<(), CliError> 
     match loaded {
         Ok(status) if status.success() => Ok(()),
         _ => Err(CliError::Failed(format!(
-            "this kernel has no scheduler {scheduler} for {}: it offers {}, and there is no module {scheduler}-iosched",
+            "this kernel has no scheduler {scheduler} for {}: it offers {}, \
+             and there is no module {scheduler}-iosched",
             disk.name,
             disk.offered.join(", ")
         ))),

@@ -226,8 +226,8 @@ fn each_mistake_is_one_line() {
     assert_eq!(disk.all(), before);
 }
 
-/// Two sequential readers on a rotating disk: under none the head goes to and fro, and bfq lets each read for a
-/// while. `docs/emulate.md` has 7.3 MiB/s for each under none, and 33 under bfq.
+/// Two sequential readers on a rotating disk: under none the head goes to and fro, and bfq lets each read
+/// for a while. `docs/emulate.md` has 7.3 MiB/s for each under none, and 33 under bfq.
 #[test]
 fn two_readers_get_more_under_bfq() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -276,7 +276,8 @@ fn two_readers(disk: &LoopDevice, folder: &Path) -> Option<serde_json::Value> {
     let before = disk.all();
     let job = folder.join("job.fio");
     let text = format!(
-        "[global]\nfilename=/dev/{}\nrw=read\nbs=64k\nsize=1g\ndirect=1\ntime_based\nruntime=600\n[a]\n[b]\noffset=4g\n",
+        "[global]\nfilename=/dev/{}\nrw=read\nbs=64k\nsize=1g\ndirect=1\n\
+         time_based\nruntime=600\n[a]\n[b]\noffset=4g\n",
         disk.0
     );
     std::fs::write(&job, text).unwrap();

@@ -4,7 +4,7 @@
 //! # Written by fairhead apply for sda (WDC WD20), which the rule knows by its serial number.
 //! # fairhead apply sda --undo removes this file and puts back what was before:
 //! # before: scheduler=none nr_requests=256
-//! ACTION=="add|change", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", ENV{ID_SERIAL}=="WDC_1", ATTR{queue/scheduler}="bfq"
+//! ACTION=="add|change", …, ENV{ID_SERIAL}=="WDC_1", ATTR{queue/scheduler}="bfq"
 //! ```
 //!
 //! The file is a function of [`RuleFile`]: a file that is read and written again is the same, and one that is

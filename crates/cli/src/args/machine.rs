@@ -67,8 +67,8 @@ pub(crate) struct ApplyArgs {
     /// The disk, such as sda or /dev/sda.
     #[arg(value_name = "DISK")]
     pub(crate) disk: String,
-    /// A scheduler of the kernel (none, mq-deadline, bfq, kyber), and settings of the queue or tunables of the
-    /// scheduler. Default: the present scheduler.
+    /// A scheduler of the kernel (none, mq-deadline, bfq, kyber), and settings of the queue or tunables of
+    /// the scheduler. Default: the present scheduler.
     #[arg(value_name = "SCHEDULER] [NAME=VALUE", required_unless_present = "undo", conflicts_with = "undo")]
     pub(crate) settings: Vec<String>,
     /// Remove the rule, and put back what was in force before it.

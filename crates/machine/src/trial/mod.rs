@@ -1,7 +1,7 @@
 //! Two settings of a disk, compared under whatever load the machine has: turns, figures, verdict.
 //!
 //! ```text
-//! turns:  A  B  B  A  A  B  B  A      a pair of neighbours has one of each; a drift of the load hits both alike
+//! turns:  A  B  B  A  A  B  B  A      a pair of neighbours has one of each: a drift hits both alike
 //!         └pair┘ └pair┘ └pair┘ └pair┘
 //! events ─► Requests: bio queued … completed ─► Figures of each turn, by process ─► Verdict: paired ratios
 //! ```

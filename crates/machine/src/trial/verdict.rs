@@ -227,7 +227,8 @@ fn sentence(outcome: Outcome, ratio: &Ratio, what: &str, sides: &str) -> String 
         ),
         Outcome::Equal => format!("Stay with {{A}}: there is no difference in {what}: {sides}."),
         Outcome::Unclear => format!(
-            "Stay with {{A}}: no difference was found in {what}, and the turns differ too much among themselves to exclude one (factor {}, {}): {sides}. More time (-t) may tell.",
+            "Stay with {{A}}: no difference was found in {what}, and the turns differ too \
+             much among themselves to exclude one (factor {}, {}): {sides}. More time (-t) may tell.",
             round(ratio.ratio),
             interval(ratio)
         ),
