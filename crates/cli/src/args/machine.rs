@@ -62,6 +62,7 @@ Needs root, and a kernel with tracefs; nothing else, and nothing of the machine 
 `advise` read the file, and so do blkparse, btt and fio. p50, p99: from the moment when the program wants a request
 to its completion. random: requests that do not begin where the process's previous one ended. docs/record.md has more.";
 
+#[derive(Debug, Args)]
 #[command(after_help = APPLY_LEGEND)]
 pub(crate) struct ApplyArgs {
     /// The disk, such as sda or /dev/sda.
