@@ -217,6 +217,7 @@ fn a_loop_device_under_the_real_udev() {
     if !disk.has("bfq") {
         return;
     }
+    disk.write("scheduler", "none");
     disk.write("nr_requests", "60");
     let before = disk.all();
     let (program, name) = (env!("CARGO_BIN_EXE_fairhead"), disk.0.as_str());

@@ -134,7 +134,7 @@ fn a_missing_file_is_misuse_in_every_command() {
 fn lists_name_everything_once() {
     let schedulers = answer(&["list", "schedulers"]);
     assert!(
-        schedulers.lines().any(|l| l.starts_with("noop "))
+        schedulers.lines().any(|l| l.starts_with("none "))
             && schedulers.lines().any(|l| l.starts_with("deadline "))
     );
     assert!(answer(&["list", "workloads"]).starts_with("app-start "));

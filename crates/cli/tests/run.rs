@@ -54,10 +54,10 @@ fn the_table_has_a_row_for_each_job_and_scheduler_and_the_seed() {
     let text = Dir::new().text(&["--sched", "noop,deadline", "--seed", "7"]);
     assert!(text.starts_with("job.fio on ide2004, host of 2004, seed 7\n"), "{text}");
     for start in [
-        "readers (2 clients)  noop ",
+        "readers (2 clients)  none ",
         "                     deadline ",
-        "mixed                noop ",
-        "ide2004  noop ",
+        "mixed                none ",
+        "ide2004  none ",
     ] {
         assert!(text.lines().any(|l| l.starts_with(start)), "{start:?} in {text}");
     }
@@ -94,7 +94,7 @@ fn why_tells_where_the_time_went_and_the_parts_add_up() {
     let dir = Dir::new();
     let text = dir.text(&["--sched", "noop,cfq", "--why", "readers"]);
     let chapter = text.split("where the time of readers (2 clients) went\n").nth(1).expect("a chapter");
-    for line in ["noop: of ", "cfq: of ", "  slowest calls:", "  its requests were chosen: "] {
+    for line in ["none: of ", "cfq: of ", "  slowest calls:", "  its requests were chosen: "] {
         assert!(chapter.lines().any(|l| l.starts_with(line)), "{line:?} in {chapter}");
     }
     assert!(text.starts_with(dir.text(&["--sched", "noop,cfq"]).as_str()), "the rest is as ever");
@@ -247,7 +247,7 @@ fn several_disks_have_a_row_each_in_every_format() {
     for row in ["\na ", "\nb ", "\nlog "] {
         assert_eq!(text.matches(row).count(), 2, "{row:?} in the table of disks and in the series: {text}");
     }
-    assert!(text.contains("noop (deadline)"), "{text}");
+    assert!(text.contains("none (deadline)"), "{text}");
     let json = dir.json(&["--sched", "noop", "--output-format", "json", "--interval", "250ms"]);
     let run = &json["runs"][0];
     let all = run["disks"].as_array().unwrap();
@@ -270,7 +270,7 @@ fn several_disks_have_a_row_each_in_every_format() {
     assert_eq!(disks.iter().map(|d| d["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
     let table = dir.text(&["--sched", "noop", "--why", "mixed"]);
     let rows =
-        |label: &str| table.lines().filter(|l| l.split_whitespace().take(2).eq(["noop", label])).count();
+        |label: &str| table.lines().filter(|l| l.split_whitespace().take(2).eq(["none", label])).count();
     assert_eq!((rows("all"), rows("b")), (1, 1), "{table}");
     std::fs::remove_file(dir.0.path().join("mine.toml")).unwrap();
     let told = refused(&["--sched", "noop"]);
@@ -405,7 +405,7 @@ fn what_is_not_comparable_or_missed_is_said() {
     assert!(text.contains("MiB/s while all ran") && text.contains("sync p99"), "{text}");
     assert!(text.contains("missed rate: film wants to read 200 MiB/s and gets "), "{text}");
     assert!(
-        text.lines().last().unwrap().starts_with("ide2004  noop "),
+        text.lines().last().unwrap().starts_with("ide2004  none "),
         "the disk beside the clients: {text}"
     );
     let json = dir.json(&["--sched", "noop", "--output-format", "json", "--interval", "1s"]);
@@ -657,7 +657,7 @@ fn a_series_may_be_longer_than_a_format_is_wide() {
     std::fs::write(dir.0.path().join("job.fio"), "[j]\nsize=64m\nrw=randread\ntime_based\nruntime=20s\n")
         .unwrap();
     let text = dir.text(&["--sched", "noop", "--interval", "1ms"]);
-    let series = text.lines().rfind(|l| l.starts_with("j        noop       ")).unwrap();
+    let series = text.lines().rfind(|l| l.starts_with("j        none       ")).unwrap();
     assert!(series.len() > 65_535, "{} characters", series.len());
 }
 
