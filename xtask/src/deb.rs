@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Who answers for the package.
+/// The address for questions about the package.
 const MAINTAINER: &str = "The Fairhead authors <fairhead@users.noreply.github.com>";
 
 const DESCRIPTION: &str = "disk schedulers in a simulator and on live disks

@@ -110,7 +110,9 @@ fn failed(machine: &Machine, e: &ApplyError) -> CliError {
 /// Asks on the terminal.
 fn agreed() -> Result<bool, CliError> {
     if !io::stdin().is_terminal() {
-        return Err(CliError::Misuse("nobody to ask: --yes goes on without asking".to_owned()));
+        return Err(CliError::Misuse(
+            "there is no terminal to ask on: --yes applies it without asking".to_owned(),
+        ));
     }
     eprint!("Do this? [y/N] ");
     let mut line = String::new();

@@ -18,7 +18,8 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), CliError> {
     out::print(&String::from_utf8_lossy(&script))
 }
 
-/// The same commands; the arguments for schedulers and disks list the built-in names, which shells offer.
+/// Returns the commands with lists of the built-in names at the arguments for schedulers and disks: shells
+/// offer those.
 fn with_names(command: Command) -> Command {
     command.mut_args(with_names_of).mut_subcommands(with_names)
 }

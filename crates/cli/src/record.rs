@@ -17,7 +17,7 @@ use crate::out::{self, Progress};
 use crate::output::record::{Recorded, render};
 use crate::plan::positive_time;
 
-/// Whether a recording is under way, and whether Ctrl-C was pressed.
+/// Whether a recording runs, and whether Ctrl-C was pressed.
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
 static OVER: AtomicBool = AtomicBool::new(false);
 

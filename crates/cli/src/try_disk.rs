@@ -38,7 +38,7 @@ pub(crate) fn end() -> bool {
 pub(crate) fn put_back(args: &PutBackArgs) -> Result<(), CliError> {
     let failed = |e: std::io::Error| CliError::Misuse(format!("only fairhead try starts this: {e}"));
     let (ending, unheard) = watch(args.handle, &args.disk).map_err(failed)?;
-    // The trial was killed: nobody else tells the user.
+    // The trial was killed: only this process is left to tell the user.
     if unheard {
         out::note(&told(&args.disk, &ending));
     }
@@ -49,7 +49,7 @@ fn told(disk: &str, ending: &Ending) -> String {
     match ending {
         Ending::Back => format!("{disk} is set as before"),
         Ending::Left(scheduler) => {
-            format!("{disk} is left under {scheduler}: somebody else chose that while the trial ran")
+            format!("{disk} is left under {scheduler}: another program chose that while the trial ran")
         }
         Ending::Gone => format!("{disk} is gone; nothing to put back"),
         Ending::Failed(why) => format!("{disk} could not be put back: {why}"),
@@ -114,7 +114,7 @@ fn report(args: &TryArgs, trial: &Trial<'_>, stop: Stop) -> Result<(), CliError>
         Stop::Done => None,
         Stop::Interrupted => Some("interrupted".to_owned()),
         Stop::Overruled(scheduler) => Some(format!(
-            "somebody else has chosen {scheduler} for {disk}; the trial has ended, and leaves that"
+            "another program has chosen {scheduler} for {disk}; the trial has ended, and leaves that"
         )),
         Stop::Gone => Some(format!("{disk} is gone; the trial has ended")),
         Stop::Failed(e) => return Err(e),
@@ -201,7 +201,7 @@ fn finish(mut events: BlockEvents, figures: &mut Figures) -> Result<u64, CliErro
 /// Has everything put back.
 fn end_watch(queue: &Queue, before: &Settings, watchdog: Watchdog, leave: bool) -> Result<(), CliError> {
     let ending = watchdog.finish(leave).or_else(|e| {
-        // It was killed: there is nobody else.
+        // The watchdog was killed: this process has to put it back.
         let back = queue.set(before).map(|_| Ending::Back);
         back.map_err(|failed| CliError::Failed(format!("{failed} ({e})")))
     })?;

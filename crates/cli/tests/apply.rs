@@ -114,7 +114,7 @@ fn each_mistake_is_one_line() {
             vec!["vdb", "bfq", "--yes"],
             "vdb has nothing by which a udev rule could know it alone: no serial number, name or place",
         ),
-        (vec!["sda", "bfq"], "nobody to ask: --yes goes on without asking"),
+        (vec!["sda", "bfq"], "there is no terminal to ask on: --yes applies it without asking"),
     ] {
         let (code, _, err) = machine.apply(&words);
         assert_eq!((code, err.as_str()), (Some(2), format!("fairhead: {line}\n").as_str()), "{words:?}");

@@ -161,7 +161,7 @@ fn somebody_elses_choice_is_told_and_left() {
     disk.write("scheduler", "none");
     let out = child.wait_with_output().unwrap();
     let line = format!(
-        "fairhead: somebody else has chosen none for {}; the trial has ended, and leaves that\n",
+        "fairhead: another program has chosen none for {}; the trial has ended, and leaves that\n",
         disk.0
     );
     assert_eq!((out.status.code(), said(&out)), (Some(1), line));

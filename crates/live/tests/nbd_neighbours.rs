@@ -238,7 +238,8 @@ const AT_A_TIME: Duration = Duration::from_micros(300);
 
 /// Reads 4 KiB at a time until there were some of the longest writes. Returns by how much the reads waited
 /// longer than [`AT_A_TIME`], per write. A read waits while the engine's thread works, in processor time: as
-/// long as that thread has no processor does not count, and neither does what it did while the reader had none.
+/// long as that thread has no processor does not count, and neither does what it did while the reader had
+/// none.
 fn waits_per_write(reader: &mut UnixStream, engine: libc::pid_t, writes: &AtomicU32) -> Duration {
     let schedstat = File::open("/proc/thread-self/schedstat").unwrap();
     let first = writes.load(Ordering::Relaxed);

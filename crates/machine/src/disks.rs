@@ -1,6 +1,6 @@
 //! The disks of a machine, as `/sys/block` describes them.
 
-use crate::identity;
+use crate::keys;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 
@@ -183,7 +183,7 @@ impl Disk {
             .text(&file("loop/backing_file"))
             .map(|path| Loop { file: path, direct: tree.number(&file("loop/dio")) == Some(1) });
         let device = tree.text(&file("dev")).unwrap_or_default();
-        let identity = identity::read(tree, name);
+        let identity = keys::read(tree, name);
         Some(Self {
             name: name.to_owned(),
             kind,

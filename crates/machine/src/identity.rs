@@ -20,18 +20,7 @@
 //= udev(7); Documentation/ABI/stable/sysfs-block
 
 use crate::disks::Disk;
-use crate::tree::Tree;
-use std::collections::BTreeMap;
-
-/// The keys, the best first.
-pub(crate) const KEYS: [&str; 6] = [
-    "ENV{ID_SERIAL}",
-    "ENV{ID_WWN}",
-    "ATTR{wwid}",
-    "ATTR{serial}",
-    "ATTR{loop/backing_file}",
-    "ENV{ID_PATH}",
-];
+use crate::keys::KEYS;
 
 /// The condition of a rule that holds for one disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,25 +89,6 @@ fn is_plain(value: &str) -> bool {
 /// FNV-1a, 64 bits.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
-}
-
-/// What the disk has for each key. A property that udev's database has not is left out, and so are all if
-/// there is none.
-pub(crate) fn read(tree: &Tree, disk: &str) -> BTreeMap<&'static str, String> {
-    let device = tree.text(&format!("sys/block/{disk}/dev")).unwrap_or_default();
-    let database = tree.text(&format!("run/udev/data/b{device}")).unwrap_or_default();
-    let value = |key: &'static str| {
-        let (kind, name) = key.strip_suffix('}')?.split_once('{')?;
-        match kind {
-            "ENV" => {
-                let mut lines = database.lines().filter_map(|l| l.strip_prefix("E:")?.split_once('='));
-                lines.find(|(n, _)| *n == name).map(|(_, v)| v.to_owned())
-            }
-            _ => tree.text(&format!("sys/block/{disk}/{name}")),
-        }
-    };
-    let found = KEYS.into_iter().filter_map(|key| Some((key, value(key)?)));
-    found.filter(|(_, value)| !value.is_empty()).collect()
 }
 
 #[cfg(test)]

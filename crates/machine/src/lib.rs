@@ -23,6 +23,7 @@ pub mod checks;
 mod disks;
 mod finding;
 mod identity;
+mod keys;
 pub mod lab;
 mod locate;
 mod machine;

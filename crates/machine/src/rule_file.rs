@@ -15,7 +15,8 @@
 //= udev(7)
 
 use crate::disks::Disk;
-use crate::identity::{Identity, KEYS};
+use crate::identity::Identity;
+use crate::keys::KEYS;
 use crate::queue::Settings;
 use crate::tree::Tree;
 

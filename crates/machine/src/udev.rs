@@ -8,7 +8,7 @@
 //! asks for such things *may* match.
 
 use crate::disks::Disk;
-use crate::identity::KEYS;
+use crate::keys::KEYS;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 

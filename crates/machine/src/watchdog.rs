@@ -10,7 +10,7 @@
 //! word. The watchdog ignores the signals of a terminal and of a shutdown, and is in no process group of the
 //! trial. It inherits the handle of the queue: its lock lasts until the settings are back.
 //!
-//! If the scheduler in force at the end is none that the trial announced, somebody else has chosen it: the
+//! If the scheduler in force at the end is none that the trial announced, another program has chosen it: the
 //! watchdog says so and leaves it.
 //!
 //! What this does not do: survive SIGKILL itself, as when a whole control group is killed. Then the trial
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub enum Ending {
     /// They are as they were before.
     Back,
-    /// Somebody else has chosen this scheduler, and it was left.
+    /// Another program has chosen this scheduler, and it was left.
     Left(String),
     /// The disk is gone.
     Gone,
@@ -122,7 +122,7 @@ impl Watchdog {
         self.child.id()
     }
 
-    /// Has the settings put back, and waits for that. `leave`: somebody else has changed the scheduler, and
+    /// Has the settings put back, and waits for that. `leave`: another program has changed the scheduler, and
     /// that stays.
     ///
     /// # Errors
@@ -142,7 +142,8 @@ impl Watchdog {
 }
 
 /// The watchdog's side: the process's standard input is the pipe, its output the answers, `handle` the number
-/// of the inherited queue. Returns when the settings are back, and whether nobody took the answer.
+/// of the inherited queue. Returns when the settings are back, and whether there was no process to take the
+/// answer.
 ///
 /// # Errors
 ///

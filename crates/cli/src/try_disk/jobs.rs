@@ -1,4 +1,5 @@
-//! A job file under fio while a trial runs: a process for each section, so that requests can be told apart.
+//! A job file under fio while a trial runs: a process for each section, so that requests have the section of
+//! their process.
 //!
 //! All processes of fio have one name. So each section gets a fio of its own, and requests are those of the
 //! section whose fio the thread descends from. A section that ends before the trial does is started again.

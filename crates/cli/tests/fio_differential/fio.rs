@@ -63,8 +63,8 @@ fn has_line(text: &[u8], line: &str) -> bool {
     String::from_utf8_lossy(text).lines().any(|l| l == line)
 }
 
-/// The file with `seed` and with what it takes to see what fio does. Threads are gone when fio is killed, processes would
-/// stay.
+/// The file with `seed` and with what it takes to see what fio does. Threads are gone when fio is killed,
+/// processes would stay.
 fn with_logs(text: &str, seed: Option<u32>, dir: &Path) -> String {
     let dir = dir.display();
     let mut lines =

@@ -1,9 +1,9 @@
 //! Numbers of the protocol, and how they lie on the wire: everything is big-endian.
 //!
 //! Those of extended headers are newer than many copies of the document. They were compared one by one with
-//! the patches that brought them to QEMU's `include/block/nbd.h` and libnbd's `lib/nbd-protocol.h`: both magic
-//! numbers, the option (11), the error that asks for extended headers (10), the flag for the length of a
-//! payload (1 << 5), and the chunk about block status (6).
+//! the patches that brought them to QEMU's `include/block/nbd.h` and libnbd's `lib/nbd-protocol.h`: both
+//! magic numbers, the option (11), the error that asks for extended headers (10), the flag for the length of
+//! a payload (1 << 5), and the chunk about block status (6).
 //!
 //= nbd doc/proto.md
 

@@ -3,9 +3,9 @@
 //! A test that expects something within some time cannot tell a slow program from a busy machine. So it
 //! measures the machine meanwhile: a thread sleeps a millisecond at a time and adds up how late it woke. If
 //! what is [timely] has not come in time and that thread was late, too, the test is tried again, and says
-//! `skipped: machine too busy` in the end. If the machine was calm, it fails; and so it does if something took
-//! longer than [it should](within) by more than that thread was late. What does not depend on time fails at
-//! once.
+//! `skipped: machine too busy` in the end. If the machine was calm, it fails; and so it does if something
+//! took longer than [it should](within) by more than that thread was late. What does not depend on time fails
+//! at once.
 
 #![allow(dead_code, reason = "no test binary needs all of it")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
@@ -32,8 +32,8 @@ pub(crate) fn timely(is_so: bool, expected: impl std::fmt::Display) {
     }
 }
 
-/// Ends the attempt as too late if something took longer than `most`. The machine explains no more than it was
-/// late itself.
+/// Ends the attempt as too late if something took longer than `most`. The machine explains no more than it
+/// was late itself.
 pub(crate) fn within(took: Duration, most: Duration, what: &str) {
     if took > most {
         let said = format!("{what} took {took:?}, and {most:?} is the most");
@@ -48,8 +48,8 @@ pub(crate) fn in_time(attempt: impl Fn()) {
 
 type Attempt = (Result<(), Box<dyn Any + Send>>, Duration);
 
-/// Runs a test by `attempt`, which also measures how late the machine was meanwhile, in all. Returns whether the test
-/// could be judged.
+/// Runs a test by `attempt`, which also measures how late the machine was meanwhile, in all. Returns whether
+/// the test could be judged.
 pub(crate) fn in_time_by(mut attempt: impl FnMut() -> Attempt) -> bool {
     for _ in 0..TRIES {
         let (outcome, late) = attempt();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::requests::{Request, Requests};
 
-/// The most processes that are told apart; later ones share one name.
+/// The most processes that have a row of their own; later ones share one name.
 const PROCESSES_MAX: usize = 64;
 const OTHERS: &str = "(others)";
 

@@ -10,7 +10,7 @@
 //! schedulers learn. A request counts in the turn in which it was made, whenever it completes, so that one
 //! that waits until the end of its turn is not left out.
 //!
-//! A pair gives one ratio of each figure. The ratio that is told is the geometric mean over pairs, with
+//! A pair gives one ratio of each figure. The ratio that is reported is the geometric mean over pairs, with
 //! Student's interval of 95 % ([`fairhead_sim::advise::statistics`]).
 //!
 //! What this does not do: change a scheduler, read a clock, or know what the user wants. Nothing here does

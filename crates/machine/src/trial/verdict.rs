@@ -29,7 +29,7 @@ pub struct Row {
     pub p99_ms: [Option<f64>; 2],
     /// How many times less latency p99 is under B, over pairs; `None` if a pair lacks it.
     pub p99: Option<Ratio>,
-    /// The same of p50.
+    /// The ratio of p50.
     pub p50: Option<Ratio>,
     /// How many times more bytes B moves, over pairs.
     pub bytes: Option<Ratio>,
@@ -99,7 +99,7 @@ impl Row {
         };
         let bytes = ratio(figures, |a, b| {
             let bytes = |turn| figures.of(name, way, turn).bytes;
-            // A process that gets nothing in a turn is told as one that gets a page.
+            // A process that gets nothing in a turn is reported as one that gets a page.
             let of = |turn| bytes(turn).max(4096) as f64 / figures.seconds(turn);
             (bytes(a) + bytes(b) > 0).then(|| of(b) / of(a))
         });
