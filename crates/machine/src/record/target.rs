@@ -60,10 +60,14 @@ pub fn targets(tree: &Tree, names: &[String]) -> Result<Vec<Target>, String> {
 
 fn by_default(tree: &Tree, name: &str) -> Option<Target> {
     let target = disk(tree, name, name, None)?;
-    let sectors: u64 = tree.number(&format!("sys/block/{name}/size"))?;
     let made_of_others = !tree.names(&format!("sys/block/{name}/slaves")).is_empty();
     let own_use = ["ram", "zram", "fd", "sr"].iter().any(|p| name.starts_with(p));
-    (sectors > 0 && !made_of_others && !own_use && target.scheduler.is_some()).then_some(target)
+    (has_sectors(tree, name) && !made_of_others && !own_use && target.scheduler.is_some()).then_some(target)
+}
+
+/// Whether a disk has a size. A loop device without a file, and a drive without a medium, have none.
+fn has_sectors(tree: &Tree, name: &str) -> bool {
+    tree.number::<u64>(&format!("sys/block/{name}/size")).is_some_and(|sectors| sectors > 0)
 }
 
 fn find(tree: &Tree, asked: &str) -> Result<Target, String> {
@@ -73,9 +77,11 @@ fn find(tree: &Tree, asked: &str) -> Result<Target, String> {
     let name = path.strip_prefix("/dev").unwrap_or(path).to_string_lossy().replace('/', "!");
     let found = disk(tree, &name, &name, None).or_else(|| partition(tree, &name));
     found.ok_or_else(|| {
-        let disks = tree.names("sys/block").join(", ");
+        let disks: Vec<String> =
+            tree.names("sys/block").into_iter().filter(|n| has_sectors(tree, n)).collect();
+        let there = if disks.is_empty() { "none".to_owned() } else { disks.join(", ") };
         let what = if path.is_file() { "a file, not a disk" } else { "no disk of this machine" };
-        format!("'{asked}' is {what}; there are {disks}")
+        format!("'{asked}' is {what}; there are {there}")
     })
 }
 
@@ -125,6 +131,10 @@ mod tests {
             put(&format!("{name}/size"), "4096\n");
             put(&format!("{name}/queue/scheduler"), "none [bfq]\n");
         }
+        // A loop device without a file.
+        put("loop0/dev", "7:0\n");
+        put("loop0/size", "0\n");
+        put("loop0/queue/scheduler", "[none]\n");
         put("sda/sda1/dev", "8:1\n");
         put("sda/sda1/partition", "1\n");
         put("sda/sda1/start", "2048\n");
