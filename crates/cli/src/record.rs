@@ -79,7 +79,7 @@ fn warn(outcome: &Outcome, args: &RecordArgs) {
     if outcome.lost > 0 {
         let twice = args.buffer.saturating_mul(4);
         out::note(&format!(
-            "{} events were lost, so requests are missing: record again with --buffer {twice}",
+            "{} events were lost, so requests may be missing: record again with --buffer {twice}",
             outcome.lost
         ));
     }

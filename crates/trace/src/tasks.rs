@@ -1,7 +1,7 @@
 //! A summary of a trace by process: requests, bytes, latency and order of each.
 //!
-//! Latencies are counted in buckets whose width is at most 1/16 of their latency, so that a percentile is
-//! exact to 6.25 %, and memory does not grow with the trace.
+//! Latencies are counted in buckets whose width is at most 1/64 of their latency, so that a percentile is
+//! exact to 1.6 %, and memory does not grow with the trace.
 
 use crate::record::{Op, Record};
 use fairhead_core::{Duration, TaskId};
@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 /// The most tasks that are counted one by one. The rest is counted as the task of number 0.
 const TASKS_MAX: usize = 4096;
-/// Buckets for each power of two.
-const STEPS: u32 = 16;
+/// Buckets for each power of two, and how many bits say which of them.
+const STEPS: u32 = 1 << STEP_BITS;
+const STEP_BITS: u32 = 6;
 
 /// The requests of one task.
 #[derive(Clone, Default, Debug)]
@@ -60,7 +61,7 @@ impl TaskSummary {
 /// }
 /// let (id, fio) = tasks.busiest(5)[0];
 /// assert_eq!((id, fio.requests, fio.sequential), (TaskId(7), 100, 99));
-/// assert!(fio.latency(990).unwrap() < Duration::from_us(107));
+/// assert!(fio.latency(990).unwrap() < Duration::from_us(102));
 /// assert!(fio.latency(1000).unwrap() >= Duration::from_us(900));
 /// ```
 #[derive(Clone, Default, Debug)]
@@ -106,14 +107,14 @@ impl Tasks {
     }
 }
 
-/// Returns the bucket of a latency: itself below 16 ns, else its power of two and the next four bits.
+/// Returns the bucket of a latency: itself below 64 ns, else its power of two and the next six bits.
 fn bucket(ns: u64) -> u32 {
     if ns < u64::from(STEPS) {
         return ns as u32;
     }
     let power = ns.ilog2();
-    let step = (ns >> (power - 4)) as u32 & (STEPS - 1);
-    (power - 3) * STEPS + step
+    let step = (ns >> (power - STEP_BITS)) as u32 & (STEPS - 1);
+    (power - STEP_BITS + 1) * STEPS + step
 }
 
 /// Returns the highest latency of a bucket.
@@ -121,9 +122,9 @@ fn upper(bucket: u32) -> u64 {
     if bucket < STEPS {
         return u64::from(bucket);
     }
-    let (power, step) = (bucket / STEPS + 3, bucket % STEPS);
-    let first = u128::from(STEPS + step) << (power - 4);
-    let last = first + (1u128 << (power - 4)) - 1;
+    let (power, step) = (bucket / STEPS + STEP_BITS - 1, bucket % STEPS);
+    let first = u128::from(STEPS + step) << (power - STEP_BITS);
+    let last = first + (1u128 << (power - STEP_BITS)) - 1;
     u64::try_from(last).unwrap_or(u64::MAX)
 }
 
@@ -132,11 +133,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_holds_its_latencies_to_a_sixteenth() {
+    fn a_bucket_holds_its_latencies_to_a_sixty_fourth() {
         for ns in (0..200_000).chain([u64::MAX, u64::MAX - 1, 1 << 40]) {
             let top = upper(bucket(ns));
             assert!(
-                top >= ns && (top - ns) as u128 * 16 <= u128::from(ns),
+                top >= ns && u128::from(top - ns) * 64 <= u128::from(ns),
                 "{ns} is in the bucket up to {top}"
             );
             assert_eq!(bucket(top), bucket(ns));

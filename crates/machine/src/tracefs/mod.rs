@@ -26,7 +26,8 @@
 //! nobody owns it, and removes it ([`BlockEvents::removed`]). If tracefs is not mounted, it is mounted on a
 //! temporary folder, which is unmounted again.
 //!
-//! **What is recorded** is chosen by the kernel: events of the given devices only (`filter`). The clock is
+//! **What is recorded** is events of the given devices only. They are picked out here as long as other devices
+//! are quiet, and by the kernel (`filter`) when those have the most events ([`Options::others_max`]). The clock is
 //! `CLOCK_MONOTONIC`. Pages are read as they are in the kernel's memory and decoded by its own description of
 //! them ([`fairhead_trace::ring`]).
 //!

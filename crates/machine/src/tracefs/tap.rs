@@ -27,12 +27,16 @@ pub struct Options {
     /// The size of the kernel's buffers of all processors together, in bytes. Default: 32 MiB. Each processor
     /// has at least 64 KiB and at most 64 MiB.
     pub buffer_bytes: u64,
+    /// The number of events of other devices at which the kernel is told to drop them (0: from the start), if
+    /// there were more of them than of these devices. A filter makes the kernel copy each event once more,
+    /// which costs a fast disk more than what a quiet one adds. Default: 1000.
+    pub others_max: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let actions = vec![Action::Queue, Action::Issue, Action::Complete];
-        Self { devices: Vec::new(), actions, buffer_bytes: 32 << 20 }
+        Self { devices: Vec::new(), actions, buffer_bytes: 32 << 20, others_max: 1000 }
     }
 }
 
@@ -53,6 +57,40 @@ pub struct BlockEvents {
     ahead: Vec<BlockEvent>,
     lost: u64,
     removed: Vec<String>,
+    /// The names of the enabled events.
+    enabled: Vec<String>,
+    others: Others,
+}
+
+/// Events of devices that nobody asked for, until the kernel drops them.
+#[derive(Debug)]
+struct Others {
+    devices: Vec<(u32, u32)>,
+    /// The filter that the kernel does not have yet; empty if it has, or if there is none.
+    filter: String,
+    most: u64,
+    count: u64,
+    ours: u64,
+}
+
+impl Others {
+    fn new(options: &Options) -> Result<Self, TraceFsError> {
+        let (devices, filter) = (options.devices.clone(), filter(&options.devices)?);
+        Ok(Self { devices, filter, most: options.others_max, count: 0, ours: 0 })
+    }
+
+    /// Counts an event. Returns whether it was asked for.
+    fn admit(&mut self, device: (u32, u32)) -> bool {
+        let is_ours = self.devices.is_empty() || self.devices.contains(&device);
+        *(if is_ours { &mut self.ours } else { &mut self.count }) += 1;
+        is_ours
+    }
+
+    /// Returns the filter, once, when the kernel should have it.
+    fn filter_due(&mut self) -> Option<String> {
+        let is_due = !self.filter.is_empty() && self.count >= self.most && self.count >= self.ours;
+        is_due.then(|| std::mem::take(&mut self.filter))
+    }
 }
 
 impl BlockEvents {
@@ -73,12 +111,27 @@ impl BlockEvents {
         // Who polls is woken when an eighth of a buffer is full. Kernels before 5.0 have no such file.
         let _ = instance.set("buffer_percent", "12");
         let buffers = cpus.iter().map(|cpu| open_buffer(&instance, cpu)).collect::<Result<_, _>>()?;
-        let formats = enable(&instance, options)?;
+        let mut others = Others::new(options)?;
+        let formats = enable(&instance, options, others.filter_due().as_deref())?;
         let decoder = Decoder::new(&formats).map_err(wrong)?;
         let pages_max = usize::try_from(each).unwrap_or(0) / layout.page_bytes() + 2;
         let page = vec![0; layout.page_bytes()];
         let ahead = Vec::new();
-        Ok(Self { buffers, cpus, instance, layout, decoder, page, pages_max, ahead, lost: 0, removed })
+        let enabled = formats.into_iter().map(|f| f.name).collect();
+        Ok(Self {
+            buffers,
+            cpus,
+            instance,
+            layout,
+            decoder,
+            page,
+            pages_max,
+            ahead,
+            lost: 0,
+            removed,
+            enabled,
+            others,
+        })
     }
 
     /// Returns the names of instances that killed runs had left behind, and that are removed now.
@@ -88,7 +141,8 @@ impl BlockEvents {
     }
 
     /// Returns the number of events that were lost so far, as far as the pages that were read tell: nobody read
-    /// in time. [`Self::finish`] completes it.
+    /// in time. [`Self::finish`] completes it. Events of other devices count until the kernel drops them
+    /// ([`Options::others_max`]), as nobody knows whose a lost event was.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
@@ -119,6 +173,11 @@ impl BlockEvents {
     pub fn read(&mut self, events: &mut Vec<BlockEvent>) -> Result<(), TraceFsError> {
         let now = now_ns();
         self.collect()?;
+        if let Some(filter) = self.others.filter_due() {
+            for name in &self.enabled {
+                self.instance.set(&format!("events/block/{name}/filter"), &filter)?;
+            }
+        }
         let until = self.ahead.partition_point(|e| e.at_ns <= now);
         events.extend(self.ahead.drain(..until));
         Ok(())
@@ -165,7 +224,7 @@ impl BlockEvents {
         };
         for raw in page {
             let event = self.decoder.decode(&raw.map_err(damaged)?).map_err(damaged)?;
-            self.ahead.extend(event);
+            self.ahead.extend(event.filter(|e| self.others.admit(e.device)));
         }
         Ok(())
     }
@@ -198,9 +257,12 @@ fn open_buffer(instance: &Instance, cpu: &str) -> Result<File, TraceFsError> {
     file.map_err(|e| TraceFsError(format!("cannot read {}: {e}", path.display())))
 }
 
-/// Enables the events, filtered by device, and returns their formats.
-fn enable(instance: &Instance, options: &Options) -> Result<Vec<EventFormat>, TraceFsError> {
-    let filter = filter(&options.devices)?;
+/// Enables the events, with a filter if there is one, and returns their formats.
+fn enable(
+    instance: &Instance,
+    options: &Options,
+    filter: Option<&str>,
+) -> Result<Vec<EventFormat>, TraceFsError> {
     let mut formats = Vec::new();
     for (name, action) in EVENTS {
         if !options.actions.contains(&action) {
@@ -208,8 +270,8 @@ fn enable(instance: &Instance, options: &Options) -> Result<Vec<EventFormat>, Tr
         }
         let text = instance.text(&format!("events/block/{name}/format"))?;
         formats.push(EventFormat::parse(&text).map_err(TraceFsError)?);
-        if !filter.is_empty() {
-            instance.set(&format!("events/block/{name}/filter"), &filter)?;
+        if let Some(filter) = filter {
+            instance.set(&format!("events/block/{name}/filter"), filter)?;
         }
     }
     // All at once, after the slow part.
@@ -246,5 +308,19 @@ mod tests {
         assert_eq!(filter(&[]).unwrap(), "");
         assert_eq!(filter(&[(7, 0), (8, 1)]).unwrap(), "dev == 7340032 || dev == 8388609");
         assert!(filter(&[(7, 0); 129]).unwrap_err().0.contains("129 devices"));
+    }
+
+    #[test]
+    fn the_kernel_filters_when_others_are_many() {
+        let others = |most| Options { devices: vec![(7, 0)], others_max: most, ..Options::default() };
+        assert_eq!(Others::new(&others(0)).unwrap().filter_due().as_deref(), Some("dev == 7340032"));
+        let mut of = Others::new(&others(2)).unwrap();
+        assert!(of.admit((7, 0)) && of.admit((7, 0)) && of.admit((7, 0)));
+        assert!(!of.admit((8, 0)) && !of.admit((8, 0)));
+        assert_eq!(of.filter_due(), None, "most are ours");
+        assert!(!of.admit((8, 0)));
+        assert!(of.filter_due().is_some() && of.filter_due().is_none(), "once");
+        let mut all = Others::new(&Options::default()).unwrap();
+        assert!(all.admit((8, 0)) && all.filter_due().is_none());
     }
 }
