@@ -1,8 +1,9 @@
 //! `fairhead record` on a loop device under fio: every request is there, in order, with its issuer.
 
 use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// A loop device over a file, which is let go at the end.
 struct Loop(String);
@@ -39,8 +40,7 @@ fn every_request_of_fio_is_there() {
     let (file, log) = (path("a.blktrace"), path("fio.log"));
     let mut recorder = Command::new(env!("CARGO_BIN_EXE_fairhead"));
     let recorder = recorder.args(["record", &disk.0, "-t", "4s", "-o", &file, "--output-format", "json"]);
-    let recorder =
-        recorder.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let recorder = recorder.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
     let fio = Command::new("fio")
         .args(["--name=j", "--rw=randrw", "--bsrange=4k-64k", "--direct=1", "--ioengine=psync", "--prio=3"])
@@ -85,9 +85,81 @@ fn every_request_of_fio_is_there() {
         })
         .collect();
     assert_eq!(queued, wanted, "in order, with their sizes");
-    // The lab takes it.
+    // The lab takes it, and so does the adviser.
     let run = fairhead(&["run", &file, "--sched", "bfq", "--disk", "nvme"]);
     assert!(run.status.success(), "{}", text(&run.stderr));
+    let advice = fairhead(&["advise", &file, "--disk", "nvme", "--budget", "2s", "--output-format", "json"]);
+    assert!(advice.status.success(), "{}", text(&advice.stderr));
+    let advice: serde_json::Value = serde_json::from_slice(&advice.stdout).unwrap();
+    assert!(advice.is_object(), "{advice}");
+    programs_of_blktrace(&file, dir.path(), &pid);
+}
+
+/// blkparse and btt find the requests of this process in a recording.
+fn programs_of_blktrace(file: &str, folder: &Path, pid: &str) {
+    let run = |program: &str, args: &[&str]| {
+        // They write beside where they are started.
+        let out = Command::new(program).args(args).current_dir(folder).output();
+        let Ok(out) = out else {
+            println!("skipped: there is no {program}");
+            return None;
+        };
+        Some(text(&[out.stdout, out.stderr].concat()))
+    };
+    // blkparse adds the number of the processor to the name of a stream.
+    fs::copy(file, folder.join("b.blktrace.0")).unwrap();
+    let Some(shown) = run("blkparse", &["-i", "b", "-d", "b.dump"]) else { return };
+    let count = |letter: &str| {
+        let lines = shown.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
+        lines.filter(|w| w.len() > 9 && w[5] == letter && (letter != "Q" || w[4] == pid)).count()
+    };
+    assert_eq!(count("Q"), 400, "{shown}");
+    assert!(count("D") >= 400 && count("C") >= 400, "{shown}");
+    assert!(shown.contains("[fio]") && shown.contains("priority best-effort 3"), "{shown}");
+    let Some(times) = run("btt", &["-i", "b.dump"]) else { return };
+    // btt gives the least, the mean and the greatest time in seconds, and the number.
+    let q2c = times.lines().find(|l| l.starts_with("Q2C")).unwrap_or_default();
+    let words: Vec<f64> = q2c.split_whitespace().skip(1).filter_map(|w| w.parse().ok()).collect();
+    assert!(words.len() == 4 && words[1] > 0.0 && words[3] >= 400.0, "{times}");
+}
+
+#[test]
+fn ctrl_c_ends_a_recording_and_keeps_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(disk) = Loop::new(&dir.path().join("disk.img")) else {
+        return println!("skipped: no loop device can be made here (that needs root)");
+    };
+    let file = dir.path().join("a.blktrace");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairhead"));
+    command.args(["record", &disk.0, "-t", "600s", "-o"]).arg(&file);
+    let mut recorder = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It says when it records.
+    let mut said = BufReader::new(recorder.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    if line.contains("root") {
+        recorder.wait().unwrap();
+        return println!("skipped: {line}");
+    }
+    assert!(line.contains("Ctrl-C ends it earlier"), "{line}");
+    let dd = ["if=/dev/zero", "bs=64k", "count=20", "oflag=direct", "status=none"];
+    assert!(Command::new("dd").args(dd).arg(format!("of={}", disk.0)).status().unwrap().success());
+    let mine = format!("fairhead-{}-", recorder.id());
+    let is_mine =
+        |e: io::Result<fs::DirEntry>| e.is_ok_and(|e| e.file_name().to_string_lossy().starts_with(&mine));
+    let instances = || fs::read_dir("/sys/kernel/tracing/instances").is_ok_and(|mut all| all.any(is_mine));
+    assert!(instances() || !Path::new("/sys/kernel/tracing/instances").exists());
+    let pid = recorder.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let out = recorder.wait_with_output().unwrap();
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(out.status.success() && rest.contains("ended after"), "{rest}");
+    let table = text(&out.stdout);
+    let row = table.lines().find(|l| l.starts_with("dd-")).unwrap_or_else(|| panic!("no dd: {table}"));
+    assert_eq!(row.split_whitespace().nth(1), Some("20"), "{table}");
+    assert!(!instances(), "the trace instance is left");
+    assert!(fairhead(&["trace", file.to_str().unwrap()]).status.success());
 }
 
 #[test]
