@@ -14,6 +14,7 @@ use fairhead_live::control;
 use fairhead_live::nbd::{Command, Facts, INPUT_MAX, Session, Step, TRANSFER_MAX};
 use fairhead_sim::job;
 use fairhead_trace::format::{blkparse, blktrace, iolog};
+use fairhead_trace::ring::{Decoder, EventFormat, Layout, Page};
 use fairhead_trace::{Format, Op, Record, Trace, TraceError};
 use std::fmt::Display;
 use std::io::Cursor;
@@ -257,6 +258,66 @@ pub fn trace_disksim_validation(data: &[u8]) {
 /// Any bytes as that format.
 pub fn trace_startup(data: &[u8]) {
     trace_as(Format::StartUp, data);
+}
+
+/// Any bytes are a page of the kernel's trace buffer, or a text that describes pages or events, or a one-line
+/// error. The first byte says which: `p` a page, `f` formats of events, `h` the header of pages. The other two
+/// are a real kernel's.
+pub fn trace_ring(data: &[u8]) {
+    const HEADER: &str = include_str!("../../crates/trace/tests/golden/ring/header_page.txt");
+    const FORMATS: &str = include_str!("../../crates/trace/tests/golden/ring/formats.txt");
+    const PAGES: &[u8] = include_bytes!("../../crates/trace/tests/golden/ring/cpu0.page");
+    let Some((&first, data)) = data.split_first() else { return };
+    let text = String::from_utf8_lossy(data);
+    match first {
+        b'p' => ring_pages(HEADER, FORMATS, data),
+        b'f' => ring_pages(HEADER, &text, PAGES),
+        b'h' => ring_pages(&text, FORMATS, PAGES),
+        _ => {}
+    }
+}
+
+/// Events are in their page, and make sense.
+fn ring_pages(header: &str, formats: &str, pages: &[u8]) {
+    let layout = match Layout::parse(header) {
+        Ok(layout) => layout,
+        Err(message) => return check_message(&message, ""),
+    };
+    let texts = formats.split("name: ").skip(1);
+    let formats: Result<Vec<_>, _> = texts.map(|t| EventFormat::parse(&format!("name: {t}"))).collect();
+    let decoder = match formats.and_then(|formats| Decoder::new(&formats)) {
+        Ok(decoder) => decoder,
+        Err(message) => return check_message(&message, ""),
+    };
+    for bytes in pages.chunks(layout.page_bytes()) {
+        let page = match Page::new(bytes, &layout) {
+            Ok(page) => page,
+            Err(message) => {
+                check_message(&message, "");
+                continue;
+            }
+        };
+        let (mut sum, mut failed) = (0, false);
+        for raw in page {
+            assert!(!failed, "a page goes on behind an error");
+            failed = raw.is_err();
+            let event = raw.and_then(|raw| {
+                sum += 4 + raw.data.len();
+                decoder.decode(&raw)
+            });
+            match event {
+                Ok(Some(e)) => {
+                    assert_eq!(e.sectors == 0, e.op == Op::Flush, "{e:?}");
+                    assert!(e.sectors > 0 || e.sector == 0, "{e:?}");
+                    assert!(e.sector.checked_add(u64::from(e.sectors)).is_some(), "{e:?}");
+                    assert!(e.device.1 < 1 << 20 && e.comm.text().chars().count() < 16, "{e:?}");
+                }
+                Ok(None) => {}
+                Err(message) => check_message(&message, ""),
+            }
+        }
+        assert!(sum <= bytes.len(), "events that overlap");
+    }
 }
 
 fn trace_as(format: Format, data: &[u8]) {

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::{env, fs, thread};
 
-const TARGETS: [&str; 22] = [
+const TARGETS: [&str; 23] = [
     "job_file",
     "disk_preset",
     "disksim_drive",
@@ -34,6 +34,7 @@ const TARGETS: [&str; 22] = [
     "trace_disksim",
     "trace_disksim_validation",
     "trace_startup",
+    "trace_ring",
     "trace_any",
 ];
 
