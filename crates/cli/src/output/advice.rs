@@ -15,10 +15,11 @@
 use fairhead_core::Duration;
 use fairhead_core::sched::any::shown as shown_name;
 use fairhead_report::page::Chapter;
+use fairhead_sim::advise::race::{Race, Run};
 use fairhead_sim::advise::statistics::Ratio;
 use fairhead_sim::advise::{
     Advice, Candidate, Comparison, Cost, Figures, Got, LetGo, Payer, Place, Question, Remedy, Step, factor,
-    steps,
+    means, steps, steps_to_stay,
 };
 use serde_json::{Map, Value, json};
 
@@ -47,18 +48,26 @@ pub(crate) fn render(
     }
 }
 
-/// The candidates, the winner first, then the best scores.
+/// The candidates: those that fresh seeds confirmed, the winner first, then the best scores; then the others, the
+/// best scores first.
 pub(super) fn ranked(advice: &Advice) -> Vec<usize> {
     let score = |c: usize| advice.race.against(c, 0).score.map_or(1.0, |s| s.ratio);
     let mut all: Vec<usize> = (0..advice.candidates.len()).collect();
     all.sort_by(|a, b| score(*b).total_cmp(&score(*a)));
     let winner = advice.race.winner();
-    all.sort_by_key(|&c| c != winner);
+    all.sort_by_key(|&c| (c != winner, !is_fresh(advice, c)));
     all
 }
 
+/// Whether the candidate's figures are from fresh seeds, not from those of the race.
+fn is_fresh(advice: &Advice, c: usize) -> bool {
+    !advice.race.standings[c].fresh.is_empty()
+}
+
 fn todo(question: &Question, advice: &Advice) -> Vec<Step> {
-    steps(&advice.candidates[advice.race.winner()], advice.remedy.as_ref(), &advice.facts, &question.jobs)
+    let winner = advice.race.winner();
+    let of = if winner == 0 { steps_to_stay } else { steps };
+    of(&advice.candidates[winner], advice.remedy.as_ref(), &advice.facts, &question.jobs)
 }
 
 fn human(labels: &Labels, question: &Question, advice: &Advice, coloured: bool) -> String {
@@ -77,7 +86,10 @@ fn human(labels: &Labels, question: &Question, advice: &Advice, coloured: bool) 
         }
         names => format!("\nwait: {} of {}\n\n", advice.waiting.what.words(), names.join(", ")),
     });
-    text.push_str(&table(advice).render(coloured));
+    for (i, part) in tables(advice).into_iter().enumerate() {
+        text.push_str(&format!("{}{}\n", if i == 0 { "" } else { "\n" }, part.about));
+        text.push_str(&part.table.render(coloured));
+    }
     if let Some(paid) = paid(advice) {
         text.push_str(&format!("\nwho pays, while all jobs ran (seed {})\n\n", advice.told_seed));
         text.push_str(&paid.render(coloured));
@@ -98,7 +110,8 @@ fn human(labels: &Labels, question: &Question, advice: &Advice, coloured: bool) 
     }
     text.push_str("\nwhat to do\n");
     for step in todo(question, advice) {
-        text.push_str(&format!("\n{}:\n", step.about));
+        let end = if step.lines.is_empty() { "" } else { ":" };
+        text.push_str(&format!("\n{}{end}\n", step.about));
         step.lines.iter().for_each(|l| text.push_str(&format!("    {l}\n")));
     }
     text
@@ -139,7 +152,38 @@ pub(super) fn chapters(question: &Question, advice: &Advice) -> Vec<Chapter> {
     all
 }
 
-pub(super) fn table(advice: &Advice) -> Table<'static> {
+/// A table of candidates whose rows may be compared.
+pub(super) struct Part {
+    /// The seeds that its figures are from, in a sentence.
+    pub(super) about: String,
+    pub(super) table: Table<'static>,
+}
+
+/// The candidates in two tables, as figures from different seeds are not to be compared: those that fresh seeds
+/// confirmed, and the others, with the default's figures on the race's seeds.
+pub(super) fn tables(advice: &Advice) -> Vec<Part> {
+    let (fresh, mut raced): (Vec<usize>, Vec<usize>) =
+        ranked(advice).into_iter().partition(|&c| is_fresh(advice, c));
+    let count = advice.race.standings[0].fresh.len();
+    let about = format!("confirmed on {count} fresh seeds, which the race had not run");
+    let mut parts = vec![Part { about, table: candidates_table(advice, &fresh, &Race::told) }];
+    if !raced.is_empty() {
+        raced.push(0);
+        let about = format!(
+            "the others, on the race's own seeds; compare them with the {} of this table, not with the table above",
+            advice.candidates[0].name()
+        );
+        parts.push(Part { about, table: candidates_table(advice, &raced, &Race::raced) });
+    }
+    parts
+}
+
+/// A row for each of these candidates, from the runs that `of` names.
+fn candidates_table(
+    advice: &Advice,
+    candidates: &[usize],
+    of: &dyn Fn(&Race, usize) -> &[Run],
+) -> Table<'static> {
     let heads = [
         "candidate",
         "use in",
@@ -155,15 +199,16 @@ pub(super) fn table(advice: &Advice) -> Table<'static> {
         "let go",
     ];
     let front = advice.race.front();
-    let row = |c: usize| {
+    let row = |&c: &usize| {
         let against = advice.race.against(c, 0);
-        let [wait, moved, fair] = advice.means(c);
+        let runs = of(&advice.race, c);
+        let [wait, moved, fair] = means(runs);
         let ratio =
             |r: Option<Ratio>| if c == 0 { "1".to_owned() } else { r.map_or_else(String::new, shown) };
         let mut cells = vec![
             advice.candidates[c].name(),
             place(&advice.candidates[c]).to_owned(),
-            seeds(advice, c).to_string(),
+            runs.len().to_string(),
             wait.map_or_else(String::new, |w| waited(advice, w)),
             moved.map_or_else(String::new, |m| mib(whole(m))),
             fair.map_or_else(String::new, |f| format!("{f:.3}")),
@@ -177,7 +222,7 @@ pub(super) fn table(advice: &Advice) -> Table<'static> {
         cells.push(let_go(advice, c));
         cells.into_iter().map(Cell::label).collect()
     };
-    let rows = ranked(advice).into_iter().map(row).collect();
+    let rows = candidates.iter().map(row).collect();
     Table { words: 2, columns: heads.map(|h| (h, Best::None)).to_vec(), blocks: vec![rows] }
 }
 
@@ -284,8 +329,7 @@ const fn place(c: &Candidate) -> &'static str {
 
 /// How many seeds its figures are from.
 fn seeds(advice: &Advice, c: usize) -> usize {
-    let s = &advice.race.standings[c];
-    if s.fresh.is_empty() { s.race.len() } else { s.fresh.len() }
+    advice.race.told(c).len()
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes or nanoseconds, positive")]
@@ -297,7 +341,7 @@ fn waited(advice: &Advice, wait: f64) -> String {
     if advice.waiting.what.is_time() {
         time(Duration::from_ns(whole(wait * 1e9)))
     } else {
-        format!("{:.1}%", (wait - 1.0) / 10.0)
+        format!("{:.1}%", wait - 1.0)
     }
 }
 
@@ -389,9 +433,9 @@ fn factors(against: &Comparison) -> Map<String, Value> {
 fn candidate(advice: &Advice, c: usize) -> Value {
     let of = &advice.candidates[c];
     let against = advice.race.against(c, 0);
-    let [wait, moved, fair] = advice.means(c);
+    let [wait, moved, fair] = means(advice.race.told(c));
     let unit = if advice.waiting.what.is_time() { "wait_s" } else { "late_frames_per_mille" };
-    let wait = if advice.waiting.what.is_time() { wait } else { wait.map(|w| w - 1.0) };
+    let wait = if advice.waiting.what.is_time() { wait } else { wait.map(|w| (w - 1.0) * 10.0) };
     let tunables: Map<String, Value> =
         of.set.iter().map(|&(name, raw)| (name.to_owned(), json!(of.value(name, raw)))).collect();
     json!({

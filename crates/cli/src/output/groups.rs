@@ -75,6 +75,30 @@ pub(super) fn not_kept(report: &Report<'_>) -> String {
     format!("not kept: {}\n", parts.join("; "))
 }
 
+/// The least part of a run, one in so many, that a disk is idle on purpose for a warning: less hardly slows
+/// anybody.
+const IDLE_PART: u64 = 5;
+
+/// A warning for each scheduler that kept the disk idle for tasks that waited for their limit. It waits for the
+/// next request of who was served last, and that request is held back by the limit; so others get less than if
+/// there were none.
+pub(super) fn idled(report: &Report<'_>) -> String {
+    let mut text = String::new();
+    for o in report.outcomes.iter().filter(|o| o.disk.idled * IDLE_PART >= o.elapsed) {
+        let limited = o.groups.iter().filter(|g| g.stats.throttled_time.total() > 0);
+        let names: Vec<&str> = limited.map(|g| g.path.as_str()).collect();
+        if !names.is_empty() {
+            text.push_str(&format!(
+                "warning: {} kept the disk idle for {} of the time, and {} waited for a limit: others may get less than without the limit; compare\n",
+                o.scheduler,
+                super::human::share(o.disk.idled, o.elapsed),
+                names.join(", ")
+            ));
+        }
+    }
+    text
+}
+
 /// From the first start to the last end of the clients that were in the group at the start; all of the run if
 /// there were none.
 fn time_of(report: &Report<'_>, o: &Outcome, i: usize) -> Duration {

@@ -38,6 +38,7 @@ impl Export for Human {
         if let Some(groups) = super::groups::table(report) {
             text.push_str(&groups.render(self.coloured));
             text.push_str(&super::groups::not_kept(report));
+            text.push_str(&super::groups::idled(report));
             text.push('\n');
         }
         text.push_str(&disk_table(report).render(self.coloured));

@@ -37,8 +37,12 @@ pub(crate) fn run(report: &Report<'_>, recordings: &[Recording], command: &str) 
         verdict: None,
         chapters: Vec::new(),
         tables,
-        runs_note: Some((missed::lines(report) + &groups::not_kept(report)).trim_end().replace('\n', "; "))
-            .filter(|n| !n.is_empty()),
+        runs_note: Some(
+            (missed::lines(report) + &groups::not_kept(report) + &groups::idled(report))
+                .trim_end()
+                .replace('\n', "; "),
+        )
+        .filter(|n| !n.is_empty()),
         runs: Runs::grouped(report.jobs(), &runs),
         why: why::chapters(report),
         made,
@@ -92,7 +96,8 @@ pub(crate) fn advice(
         ("seed", question.seed.to_string()),
         ("rounds", advice.race.rounds.to_string()),
     ]);
-    let mut tables = vec![advice::table(advice).for_page("Candidates")];
+    let of_page = |p: advice::Part| p.table.for_page(&format!("Candidates, {}", p.about));
+    let mut tables: Vec<_> = advice::tables(advice).into_iter().map(of_page).collect();
     tables.extend(advice::paid(advice).map(|t| t.for_page("Who pays, while all jobs ran")));
     tables.extend(advice::costs(advice).map(|t| t.for_page("What requests cost the processors")));
     let of_runs = format!(

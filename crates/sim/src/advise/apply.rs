@@ -17,6 +17,9 @@
 //! `IOReadBandwidthMax=` and `IOWriteBandwidthMax=`. `io.cost` keeps weights under any scheduler, by a model
 //! of the drive that the administrator gives; the lab has no such controller, and says that.
 //!
+//! Where the verdict is to stay, there is nothing to do but to look whether that scheduler is in use; a limit
+//! or weights may still be advised.
+//!
 //! What it does not do: write anything, or know the name of the disk. `sdX` stands for it.
 //
 //= Documentation/block/switching-sched.rst; systemd.resource-control(5), IOWeight=; systemd.slice(5), systemd.unit(5): names; udev(7)
@@ -39,7 +42,28 @@ pub struct Step {
     pub lines: Vec<String>,
 }
 
-/// Returns the steps to use the candidate on such a disk, and the limit beside it, if there is one.
+/// Returns the steps where the candidate stays in use: none for the scheduler itself.
+#[must_use]
+pub fn steps_to_stay(
+    candidate: &Candidate,
+    remedy: Option<&Remedy>,
+    facts: &Facts,
+    jobs: &JobFile,
+) -> Vec<Step> {
+    let stay = if candidate.place == Place::Kernel {
+        let about = "nothing, if that scheduler is in use: this prints all, and the one in use in brackets";
+        Step { about, lines: vec![format!("cat /sys/block/{}/queue/scheduler", names(facts).0)] }
+    } else {
+        Step { about: "nothing: it is in use", lines: Vec::new() }
+    };
+    let mut steps = vec![stay];
+    steps.extend(weights(candidate, facts, jobs));
+    steps.extend(remedy.into_iter().flat_map(|r| limits(r, facts, jobs)));
+    steps
+}
+
+/// Returns the steps to use the candidate on such a disk in place of another, and the limit beside it, if
+/// there is one.
 #[must_use]
 pub fn steps(candidate: &Candidate, remedy: Option<&Remedy>, facts: &Facts, jobs: &JobFile) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -52,21 +76,28 @@ pub fn steps(candidate: &Candidate, remedy: Option<&Remedy>, facts: &Facts, jobs
             about: "in /etc/udev/rules.d/61-fairhead-advice.rules, after the distribution's own, for every start",
             lines: udev(candidate, facts),
         });
-        let units = systemd(jobs);
-        if candidate.preset == "bfq" && !units.is_empty() {
-            steps.push(Step { about: "in the units' files, one for each control group", lines: units });
-        } else if !units.is_empty() && !facts.rotational {
-            steps.push(Step {
-                about: "the weights of the control groups, which this scheduler does not keep: io.cost does under any (it is not simulated here)",
-                lines: io_cost(units),
-            });
-        }
     }
-    if let Some(remedy) = remedy {
-        steps.extend(limits(remedy, facts, jobs));
-    }
+    steps.extend(weights(candidate, facts, jobs));
+    steps.extend(remedy.into_iter().flat_map(|r| limits(r, facts, jobs)));
     steps.push(Step { about: "with Fairhead, which has it everywhere", lines: fairhead(candidate) });
     steps
+}
+
+/// The weights of the job file's control groups, as the kernel takes them under its schedulers.
+fn weights(candidate: &Candidate, facts: &Facts, jobs: &JobFile) -> Option<Step> {
+    let units = systemd(jobs);
+    if units.is_empty() || candidate.place != Place::Kernel {
+        None
+    } else if candidate.preset == "bfq" {
+        Some(Step { about: "in the units' files, one for each control group", lines: units })
+    } else if !facts.rotational {
+        Some(Step {
+            about: "the weights of the control groups, which this scheduler does not keep: io.cost does under any (it is not simulated here)",
+            lines: io_cost(units),
+        })
+    } else {
+        None
+    }
 }
 
 /// The kernel's controller of shares, switched on, and the units' weights for it.
@@ -185,7 +216,7 @@ mod tests {
     use super::*;
     use crate::job::parse;
 
-    fn weights(groups: &[(&str, &str)]) -> Vec<String> {
+    fn given(groups: &[(&str, &str)]) -> Vec<String> {
         let job = |(i, (group, weight)): (usize, &(&str, &str))| {
             format!("[j{i}]\nrw=read\nsize=1m\ncgroup={group}\n{weight}\n")
         };
@@ -194,13 +225,13 @@ mod tests {
 
     #[test]
     fn weights_reach_bfq_as_they_are() {
-        assert_eq!(weights(&[("a", "cgroup_weight=50"), ("b", "")]), ["a.slice: IOWeight=50"]);
+        assert_eq!(given(&[("a", "cgroup_weight=50"), ("b", "")]), ["a.slice: IOWeight=50"]);
         // Of 1000 systemd would make 181: 1 to 1.8 instead of 1 to 10. The default of 100 is divided too.
         assert_eq!(
-            weights(&[("a", "cgroup_weight=1000"), ("b", ""), ("c-d", "cgroup_weight=1")]),
+            given(&[("a", "cgroup_weight=1000"), ("b", ""), ("c-d", "cgroup_weight=1")]),
             ["a.slice: IOWeight=100", "b.slice: IOWeight=10", "c\\x2dd.slice: IOWeight=1"]
         );
-        assert!(weights(&[("a", ""), ("b", "")]).is_empty());
+        assert!(given(&[("a", ""), ("b", "")]).is_empty());
         assert_eq!(slice("/a/b-c"), "a-b\\x2dc.slice");
     }
 }

@@ -48,10 +48,11 @@ const fn entry(
 
 const MS: u64 = 1_000_000;
 
-/// In the order in which they are tried when the budget is not enough for all.
+/// In the order in which they are tried when the budget is not enough for all; and, of those that are equal, in
+/// which they are named: none, schedulers as they are, then those with tunables.
 const TABLE: &[Entry] = &[
-    entry("mq-deadline", &[], When::Always, "the kernel's default for devices with one queue"),
     entry("noop", &[], When::Always, "nothing is cheaper, and some devices know best"),
+    entry("mq-deadline", &[], When::Always, "the kernel's default for devices with one queue"),
     entry("bfq", &[], When::Always, "what waits is served first, and everybody gets a share"),
     entry("kyber", &[], When::Flash, "keeps reads short on fast flash by holding writes back"),
     entry("cfq", &[], When::Always, "slices for each task: fair, and kind to who reads in order"),

@@ -4,7 +4,8 @@
 //! job is:
 //!
 //! 1. applications that start: their mean start-up time;
-//! 2. films: frames that came too late, per thousand, plus one so that there are ratios of none;
+//! 2. films: frames that came too late, in percent, plus one so that there are ratios of none and that one late
+//!    frame of some hundred hardly counts;
 //! 3. jobs that end everything when they are done (`exitall`): how long they took; or, if a `runtime` may end
 //!    them before, the time for each of their calls, pauses included: how far they get;
 //! 4. jobs of the real-time class: the 99th percentile of a call;
@@ -91,7 +92,8 @@ impl Figures {
 pub enum Wait {
     /// The mean start-up, in seconds.
     StartUp,
-    /// Frames of films that came too late, of a thousand; plus one, so that there are ratios of none.
+    /// Frames of films that came too late, in percent; plus one, so that there are ratios of none. One frame of
+    /// 500 is a ratio of 1.2, which chance may take, and not of 3.
     Frames,
     /// How long the job took, in seconds.
     Took,
@@ -261,7 +263,7 @@ fn waited(waiting: &Waiting, o: &Outcome) -> Option<f64> {
         match waiting.what {
             Wait::Frames => {
                 let mut all = clients.filter_map(|c| c.frames).map(|f| f.drop_rate());
-                all.next().map(|first| 1.0 + real(all.fold(first, u64::max)) / 100.0)
+                all.next().map(|first| 1.0 + real(all.fold(first, u64::max)) / 1000.0)
             }
             what => time_waited(what, clients).map(|t| real(t.as_ns().max(1)) / 1e9),
         }

@@ -64,7 +64,7 @@ mod remedy;
 pub mod statistics;
 mod verdict;
 
-pub use apply::{Step, steps};
+pub use apply::{Step, steps, steps_to_stay};
 pub use candidates::{Candidate, Place, kernels_default};
 pub use cost::{Cost, Limit};
 pub use explain::{Told, explain};
@@ -73,7 +73,7 @@ pub(crate) use figures::{fairness, time_waited};
 pub use payers::{Got, Payer, Payers};
 pub use race::{Comparison, EQUAL, End, LetGo, Race};
 pub use remedy::Remedy;
-pub use verdict::factor;
+pub use verdict::{factor, means};
 
 use crate::engine::Scenario;
 use crate::host::Host;

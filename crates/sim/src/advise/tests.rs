@@ -184,6 +184,8 @@ fn steps_are_what_a_kernel_takes() {
         lines[2]
     );
     assert!(of("none")[0].starts_with("echo none >"));
+    let stay = steps_to_stay(&all[0], None, &facts, &q.jobs);
+    assert_eq!((stay.len(), &*stay[0].lines[0]), (1, "cat /sys/block/sdX/queue/scheduler"));
     assert_eq!(
         of("cfq, slice_idle=0s")[1],
         "fairhead mount SOURCE MOUNTPOINT --sched cfq --set slice_idle=0s"

@@ -6,7 +6,7 @@
 //! Factors have three digits, their intervals are of 95 %. *No difference*, *nothing was found* and *worse*
 //! are said as plainly as *better*; the words come from [`Finding`] and from nowhere else.
 
-use super::race::NEAR;
+use super::race::{NEAR, Run};
 use super::statistics::{Finding, Ratio};
 use super::{Advice, Comparison, Cost, EQUAL, End, Figures, Limit, Payers, Question};
 use crate::job::Program;
@@ -107,6 +107,7 @@ impl Advice {
         said.extend(self.priced());
         said.extend(self.leader_elsewhere());
         said.extend(self.as_good());
+        said.extend(self.not_told_apart());
         said.extend(self.remedied(question));
         if question.jobs.jobs.iter().any(|j| j.program == Some(Program::Trace)) {
             said.push(
@@ -279,7 +280,29 @@ impl Advice {
             })
             .map(|c| self.candidates[c].name())
             .collect();
-        (!equal.is_empty()).then(|| format!("No difference in the score to: {}.", equal.join("; ")))
+        let rest = if winner == 0 { "" } else { " Of equals the plainest is advised." };
+        (!equal.is_empty()).then(|| format!("No difference in the score to: {}.{rest}", equal.join("; ")))
+    }
+
+    /// The finalists whose scores are not told apart from the winner's, which is advised as the plainest of them.
+    fn not_told_apart(&self) -> Option<String> {
+        let winner = self.race.winner();
+        let is_open = |c: usize| {
+            let score = self.race.against(c, winner).score;
+            score.is_some_and(|s| s.finding(EQUAL) == Finding::NothingFound)
+        };
+        let finalists = self.race.finalists().into_iter();
+        let open: Vec<String> = finalists
+            .filter(|&c| winner != 0 && c != 0 && c != winner && is_open(c))
+            .map(|c| self.candidates[c].name())
+            .collect();
+        let seeds = self.race.standings[winner].fresh.len();
+        (!open.is_empty()).then(|| {
+            format!(
+                "Equal within their intervals, with {seeds} seeds, and not as plain: {}.",
+                open.join("; ")
+            )
+        })
     }
 
     /// Why there were no more rounds, and how to have the same again.
@@ -295,19 +318,16 @@ impl Advice {
             if rounds == 1 { "round" } else { "rounds" }
         )
     }
+}
 
-    /// The means of a candidate's figures over all its seeds of one kind: fresh ones if it has any. Latency
-    /// as it is, not one over it.
-    #[must_use]
-    pub fn means(&self, candidate: usize) -> [Option<f64>; Figures::COUNT] {
-        let s = &self.race.standings[candidate];
-        let runs = if s.fresh.is_empty() { &s.race } else { &s.fresh };
-        std::array::from_fn(|i| {
-            let logs: Vec<f64> = runs.iter().filter_map(|r| r.figures.list()[i]).map(libm::log).collect();
-            let mean = (!logs.is_empty()).then(|| libm::exp(super::statistics::Mean::of(&logs).mean));
-            if i == 0 { mean.map(|m| 1.0 / m) } else { mean }
-        })
-    }
+/// Returns the means of the figures of some runs. Latency as it is, not one over it.
+#[must_use]
+pub fn means(runs: &[Run]) -> [Option<f64>; Figures::COUNT] {
+    std::array::from_fn(|i| {
+        let logs: Vec<f64> = runs.iter().filter_map(|r| r.figures.list()[i]).map(libm::log).collect();
+        let mean = (!logs.is_empty()).then(|| libm::exp(super::statistics::Mean::of(&logs).mean));
+        if i == 0 { mean.map(|m| 1.0 / m) } else { mean }
+    })
 }
 
 #[cfg(test)]
