@@ -46,7 +46,8 @@ impl Caller {
         let mut answer = String::new();
         let read = self.stream.by_ref().take(ANSWER_MAX).read_line(&mut answer);
         if read.as_ref().map_or(true, |&n| n == 0) {
-            let why = told.err().or(read.err()).map_or("it hung up".to_owned(), |e| e.to_string());
+            let why = told.err().or(read.err()).filter(|e| !has_closed(e.kind()));
+            let why = why.map_or("the server has closed the connection".to_owned(), |e| e.to_string());
             return Err(failed(why));
         }
         let answer: Value = serde_json::from_str(&answer)
@@ -56,6 +57,11 @@ impl Caller {
             None => Ok(answer),
         }
     }
+}
+
+/// Whether an error says no more than that the other end is gone.
+fn has_closed(kind: std::io::ErrorKind) -> bool {
+    matches!(kind, std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset)
 }
 
 /// Nothing that a terminal would obey.
