@@ -194,6 +194,7 @@ fn packages() -> Result<Outcome, String> {
             "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so",
             "libvirt-daemon-driver-qemu",
         ),
+        ("tmux", "tmux"),
         ("xterm", "xterm"),
         ("Xvfb", "xvfb"),
         ("blkparse", "blktrace"),

@@ -1,19 +1,15 @@
-//! `--control` of `serve` and `mount`, and its clients: `fairhead ctl` and `fairhead top`.
+//! `--control` of `serve` and `mount`, and one of its clients, `fairhead ctl`.
 
-use std::io::{IsTerminal, stdout};
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
-use std::thread;
 
 use fairhead_live::control::{Caller, ControlOptions, ControlServer, line_of_words};
 use fairhead_live::{Disk, Error};
 use serde_json::Value;
 
-use crate::args::{ControlArgs, CtlArgs, TopArgs};
+use crate::args::{ControlArgs, CtlArgs};
 use crate::error::CliError;
 use crate::out;
-use crate::output::top as table;
-use crate::plan::positive_time;
 
 /// What was written, checked before anything is opened.
 pub(crate) fn options(args: &ControlArgs, trust_network: bool) -> Result<ControlOptions, CliError> {
@@ -44,18 +40,15 @@ pub(crate) fn start(options: &ControlOptions, disk: &Disk) -> Result<Option<Cont
     Ok(Some(server))
 }
 
-fn refused(e: &Error) -> CliError {
-    CliError::from(e)
-}
-
-fn connect(path: &Path) -> Result<Caller, CliError> {
-    Caller::connect(path).map_err(|e| refused(&e))
+/// Connects to the control socket of a server.
+pub(crate) fn connect(path: &Path) -> Result<Caller, CliError> {
+    Caller::connect(path).map_err(|e| CliError::from(&e))
 }
 
 /// Says one thing, and prints the answer if there is more to it than that it is done.
 pub(crate) fn ctl(args: &CtlArgs) -> Result<(), CliError> {
     let line = line_of_words(&args.words).map_err(CliError::Misuse)?;
-    let answer = connect(&args.socket)?.ask(&line).map_err(|e| refused(&e))?;
+    let answer = connect(&args.socket)?.ask(&line).map_err(|e| CliError::from(&e))?;
     match answer {
         Value::Object(mut map) => {
             map.remove("ok");
@@ -67,32 +60,4 @@ pub(crate) fn ctl(args: &CtlArgs) -> Result<(), CliError> {
         }
         _ => Err(CliError::Failed("the answer of the server is not a JSON object".to_owned())),
     }
-}
-
-/// To the upper left corner; and from there on nothing.
-const CLEAR: &str = "\x1b[H\x1b[J";
-
-/// A table for each interval: over the last one on a terminal, below it elsewhere.
-pub(crate) fn top(args: &TopArgs) -> Result<(), CliError> {
-    let interval = positive_time("--interval", &args.interval)?;
-    let mut caller = connect(&args.socket)?;
-    let mut look = || caller.ask(r#"{"do":"stats"}"#).map_err(|e| refused(&e));
-    let is_terminal = stdout().is_terminal();
-    let coloured = out::coloured(None);
-    let mut before = look()?;
-    let mut count = 0;
-    while args.count.is_none_or(|most| count < most) {
-        thread::sleep(std::time::Duration::from_nanos(interval.as_ns()));
-        let after = look()?;
-        let text = table(&before, &after, coloured);
-        let above = match (is_terminal, count) {
-            (true, _) => CLEAR,
-            (false, 0) => "",
-            (false, _) => "\n",
-        };
-        out::print(&format!("{above}{text}"))?;
-        before = after;
-        count += 1;
-    }
-    Ok(())
 }

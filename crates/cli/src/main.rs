@@ -40,6 +40,7 @@ mod serve;
 mod share;
 mod show;
 mod sweep;
+mod top;
 mod trace;
 mod try_disk;
 mod tunables;
@@ -89,7 +90,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Mount(args) => mount::mount(&args),
         Command::Ctl(args) => control::ctl(&args),
-        Command::Top(args) => control::top(&args),
+        Command::Top(args) => top::top(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Validate(args) => validate::validate(&args),
         Command::List(args) => list::list(args.what),
@@ -112,6 +113,7 @@ pub(crate) fn end_quietly_on_ctrl_c() {
             return;
         }
         out::wipe_progress();
+        top::restore_before_exit();
         out::note("interrupted");
         out::exit_without_parts(EXIT_INTERRUPTED);
     });

@@ -162,12 +162,15 @@ pub(crate) struct TopArgs {
     /// The socket that `serve` or `mount` was given as --control.
     #[arg(value_name = "SOCKET")]
     pub(crate) socket: PathBuf,
-    /// The time between two tables, such as 5s. Each table covers this time.
+    /// The time between two looks at the server, such as 5s. Each table or screen covers this time.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub(crate) interval: String,
-    /// End after this many tables. Default: run until Ctrl-C.
+    /// Print this many tables and end. Default: a screen on a terminal; elsewhere tables until Ctrl-C.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
+    /// Print tables, also on a terminal.
+    #[arg(long)]
+    pub(crate) plain: bool,
 }
 
 #[derive(Debug, Args)]
@@ -311,7 +314,9 @@ mod tests {
         };
         assert_eq!((top.socket, top.interval.as_str(), top.count), ("s".into(), "2s", Some(3)));
         let Some(Command::Top(top)) = parse(&["top", "s"]) else { panic!("top") };
-        assert_eq!((top.interval.as_str(), top.count), ("1s", None));
+        assert_eq!((top.interval.as_str(), top.count, top.plain), ("1s", None, false));
+        let Some(Command::Top(top)) = parse(&["top", "s", "--plain"]) else { panic!("top") };
+        assert!(top.plain);
         assert!(refused(&["ctl"]).contains("<SOCKET>"));
     }
 }

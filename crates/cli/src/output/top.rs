@@ -1,4 +1,4 @@
-//! The share of each group between two snapshots of a live disk.
+//! The share of each group between two looks at a live disk, as a table.
 //!
 //! ```text
 //! bfq, depth 1: 1 at the disk, 30 wait
@@ -7,167 +7,44 @@
 //! tin       100    25%         9.4               150   …
 //! ```
 //!
-//! A row has a group with everything inside it, and the root's own tasks if there are any. Shares are of the
-//! disk's time, where the scheduler charges time, and else of the bytes.
+//! [`Interval`] says what a row is and what shares are of.
 
+use super::interval::{Interval, Row};
 use super::table::{Best, Cell, Table};
-use fairhead_core::Duration;
-use fairhead_sim::metrics::rate;
-use serde_json::Value;
-use std::collections::BTreeMap;
 
-/// What one group got meanwhile.
-#[derive(Clone, Debug, Default)]
-struct Got {
-    time_ns: u64,
-    read: u64,
-    write: u64,
-    requests: u64,
-    waiting: u64,
-    /// Latencies: up to how many nanoseconds, and how many took that.
-    steps: BTreeMap<u64, u64>,
-}
-
-impl Got {
-    fn add(&mut self, other: &Self) {
-        self.time_ns += other.time_ns;
-        self.read += other.read;
-        self.write += other.write;
-        self.requests += other.requests;
-        self.waiting += other.waiting;
-        for (to, n) in &other.steps {
-            *self.steps.entry(*to).or_default() += n;
-        }
-    }
-
-    /// Returns the latency that `hundredths` percent of the requests do not exceed.
-    fn percentile(&self, hundredths: u64) -> Option<Duration> {
-        let all: u64 = self.steps.values().sum();
-        let rank = (all * hundredths).div_ceil(100).max(1);
-        let mut sum = 0;
-        let found = self.steps.iter().find(|(_, n)| {
-            sum += **n;
-            sum >= rank
-        });
-        found.map(|(to, _)| Duration::from_ns(*to))
-    }
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
-}
-
-/// What a group got from one look to the next. One that is new, or has another's number, had nothing before.
-fn got(before: &Value, after: &Value) -> Got {
-    let since = |get: &dyn Fn(&Value) -> &Value| number(get(after)).saturating_sub(number(get(before)));
-    let kind = |name: &'static str, kind: &'static str| since(&|g| &g[name][kind]);
-    let steps = |of: &Value| -> BTreeMap<u64, u64> {
-        let kinds = ["read_latency", "write_latency"].into_iter();
-        let all = kinds.filter_map(|kind| of[kind]["steps_ns"].as_array()).flatten();
-        all.fold(BTreeMap::new(), |mut sum, step| {
-            *sum.entry(number(&step[0])).or_default() += number(&step[1]);
-            sum
-        })
+/// Returns the table of an interval.
+pub(crate) fn top(interval: &Interval, coloured: bool) -> String {
+    let row = |r: &Row| {
+        vec![
+            Cell::label(r.group.as_str()),
+            Cell::label(r.class.as_str()),
+            Cell::label(r.weight.to_string()),
+            Cell::label(r.percent().map_or_else(String::new, |s| format!("{s}%"))),
+            Cell::rate(r.read),
+            Cell::rate(r.write),
+            Cell::count(r.iops),
+            Cell::time(r.p50),
+            Cell::time(r.p99),
+            Cell::count(r.waiting),
+            Cell::label(r.limits.as_str()),
+        ]
     };
-    let mut latencies = steps(after);
-    for (to, n) in steps(before) {
-        latencies.entry(to).and_modify(|now| *now = now.saturating_sub(n));
-    }
-    Got {
-        time_ns: since(&|g| &g["disk_time_ns"]),
-        read: kind("io_service_bytes", "Read"),
-        write: kind("io_service_bytes", "Write"),
-        requests: kind("io_serviced", "Total"),
-        waiting: number(&after["io_queued"]["Total"]),
-        steps: latencies,
-    }
-}
-
-/// The limits and the guarantee of a group.
-fn limits(group: &Value) -> String {
-    let max = &group["max"];
-    let mut words: Vec<String> = ["rbps", "wbps"]
-        .into_iter()
-        .filter_map(|w| max[w].as_u64().map(|n| format!("{w}={}", size(n))))
-        .chain(["riops", "wiops"].into_iter().filter_map(|w| max[w].as_u64().map(|n| format!("{w}={n}"))))
-        .collect();
-    if let Some(n) = group["min_iops"].as_u64().filter(|&n| n > 0) {
-        words.push(format!("min_iops={n}"));
-    }
-    words.join(" ")
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        n if n > 0 && n.is_multiple_of(1 << 20) => format!("{}m", n >> 20),
-        n if n > 0 && n.is_multiple_of(1 << 10) => format!("{}k", n >> 10),
-        n => format!("{n}b"),
-    }
-}
-
-/// Removes what a terminal would obey: names of groups come from other users.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
-/// Returns the table of what happened between two snapshots.
-pub(crate) fn top(before: &Value, after: &Value, coloured: bool) -> String {
-    let none = Vec::new();
-    let groups = |look: &'_ Value| look["groups"].as_array().cloned().unwrap_or_default();
-    let (old, new) = (groups(before), after["groups"].as_array().unwrap_or(&none));
-    let time = Duration::from_ns(number(&after["now_ns"]).saturating_sub(number(&before["now_ns"])));
-    let name = |g: &Value| clean(g["group"].as_str().unwrap_or_default());
-    let own: Vec<(String, Got)> = (new.iter())
-        .map(|g| {
-            let was = old.iter().find(|o| o["group"] == g["group"]).unwrap_or(&Value::Null);
-            (name(g), got(was, g))
-        })
-        .collect();
-    let mut all = Got::default();
-    own.iter().for_each(|(_, got)| all.add(got));
-    let part = |got: &Got| if all.time_ns > 0 { got.time_ns } else { got.read + got.write };
-    let row = |(g, (path, mine)): (&Value, &(String, Got))| {
-        let mut sum = mine.clone();
-        let inside = format!("{path}/");
-        let is_inside = |other: &str| !path.is_empty() && other.starts_with(&inside);
-        own.iter().filter(|(other, _)| is_inside(other)).for_each(|(_, got)| sum.add(got));
-        if path.is_empty() && sum.requests == 0 && sum.waiting == 0 {
-            return None;
-        }
-        let share = (part(&sum) * 100 + part(&all) / 2).checked_div(part(&all));
-        let weight = if path.is_empty() { &g["leaf_weight"] } else { &g["weight"] };
-        let class = g["class"].as_str().filter(|c| *c != "be").unwrap_or_default();
-        Some(vec![
-            Cell::label(if path.is_empty() { "/" } else { path }),
-            Cell::label(class),
-            Cell::label(number(weight).to_string()),
-            Cell::label(share.map_or_else(String::new, |s| format!("{s}%"))),
-            Cell::rate(rate(sum.read, time)),
-            Cell::rate(rate(sum.write, time)),
-            Cell::count(rate(sum.requests, time)),
-            Cell::time(sum.percentile(50)),
-            Cell::time(sum.percentile(99)),
-            Cell::count(sum.waiting),
-            Cell::label(limits(g)),
-        ])
-    };
-    let rows: Vec<_> = new.iter().zip(&own).filter_map(row).collect();
+    let rows: Vec<_> = interval.rows.iter().map(row).collect();
     let columns = ["group", "class", "weight", "share", "read MiB/s", "write MiB/s", "IOPS", "p50", "p99"];
     let columns = columns.into_iter().chain(["waiting", "limits"]).map(|c| (c, Best::None)).collect();
     let table = Table { columns, words: 1, blocks: vec![rows] };
-    head(after, all.waiting) + &table.render(coloured)
+    head(interval) + &table.render(coloured)
 }
 
 /// What goes for all.
-fn head(look: &Value, waiting: u64) -> String {
-    let scheduler = look["scheduler"].as_str().unwrap_or("?");
-    let (depth, at_disk) = (number(&look["depth"]), number(&look["in_flight"]));
-    let mut line = format!("{scheduler}, depth {depth}: {at_disk} at the disk, {waiting} waiting");
-    match number(&look["given_up"]) {
+fn head(i: &Interval) -> String {
+    let mut line =
+        format!("{}, depth {}: {} at the disk, {} waiting", i.scheduler, i.depth, i.at_disk, i.all.waiting);
+    match i.given_up {
         0 => {}
         n => line.push_str(&format!(", {n} given up")),
     }
-    if let Some(why) = look["lateness"]["verdict"].as_str() {
+    if let Some(why) = &i.doubt {
         line.push_str(&format!("; NOT to be trusted: {why}"));
     }
     line + "\n"
@@ -176,7 +53,11 @@ fn head(look: &Value, waiting: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn table(before: &Value, after: &Value) -> String {
+        top(&Interval::between(before, after), false)
+    }
 
     fn look(now_ms: u64, groups: &Value) -> Value {
         json!({"now_ns": now_ms * 1_000_000, "scheduler": "bfq", "depth": 1, "in_flight": 1, "given_up": 0,
@@ -198,7 +79,7 @@ mod tests {
         let mut idle = group("b", 1000, 20, 100);
         idle["class"] = json!("idle");
         let groups = json!([group("", 0, 0, 0), group("a", 1250, 15, 150), inner, idle]);
-        let text = top(&before, &look(2000, &groups), false);
+        let text = table(&before, &look(2000, &groups));
         let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
         assert_eq!(text.lines().next(), Some("bfq, depth 1: 1 at the disk, 12 waiting"));
         assert_eq!(lines[2], ["/", "100", "0%", "0", "3"], "nothing, and yet it waits: {text}");
@@ -212,10 +93,10 @@ mod tests {
     #[test]
     fn shares_are_of_bytes_where_nobody_charges_time_and_nonsense_is_no_trouble() {
         let groups = json!([group("a\u{1b}[2J", 0, 30, 1), group("b", 0, 10, 1)]);
-        let text = top(&look(0, &json!([])), &look(1000, &groups), false);
+        let text = table(&look(0, &json!([])), &look(1000, &groups));
         assert!(text.contains("a?[2J") && text.contains("75%") && text.contains("25%"), "{text}");
-        assert!(top(&Value::Null, &Value::Null, false).starts_with('?'));
-        let slept = top(&look(5, &groups), &look(5, &groups), false);
+        assert!(table(&Value::Null, &Value::Null).starts_with('?'));
+        let slept = table(&look(5, &groups), &look(5, &groups));
         assert!(!slept.contains('%'), "no time, no shares: {slept}");
     }
 }
