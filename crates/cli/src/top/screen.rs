@@ -44,7 +44,7 @@ impl Screen {
                 restore(&mut true);
             }
             report(info);
-            // Nobody would tell the thread that draws.
+            // The thread that draws would wait for the next message, which does not come.
             if std::thread::current().name() != Some("main") {
                 std::process::exit(PANICKED);
             }
