@@ -261,8 +261,8 @@ pub fn trace_startup(data: &[u8]) {
 }
 
 /// Any bytes are a page of the kernel's trace buffer, or a text that describes pages or events, or a one-line
-/// error. The first byte says which: `p` a page, `f` formats of events, `h` the header of pages. The other two
-/// are a real kernel's.
+/// error. The first byte says which: `p` a page, `f` formats of events, `h` the header of pages. The other
+/// two are a real kernel's.
 pub fn trace_ring(data: &[u8]) {
     const HEADER: &str = include_str!("../../crates/trace/tests/golden/ring/header_page.txt");
     const FORMATS: &str = include_str!("../../crates/trace/tests/golden/ring/formats.txt");
@@ -299,7 +299,7 @@ fn ring_pages(header: &str, formats: &str, pages: &[u8]) {
         };
         let (mut sum, mut failed) = (0, false);
         for raw in page {
-            assert!(!failed, "a page goes on behind an error");
+            assert!(!failed, "a page has events behind an error");
             failed = raw.is_err();
             let event = raw.and_then(|raw| {
                 sum += 4 + raw.data.len();

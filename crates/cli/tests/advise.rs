@@ -192,9 +192,9 @@ const LOADS: [&str; 10] = [
     "file-copy",
 ];
 
-/// The answer depends on the load and the disk, not on what chance draws: three base seeds name the same winner,
-/// tunables included. All loads take an hour, so that a plain run has a short job; `FAIRHEAD_ADVICE=1` runs all,
-/// and says all that differ.
+/// The answer depends on the load and the disk, not on what chance draws: three base seeds name the same
+/// winner, tunables included. All loads take an hour, so that a plain run has a short job;
+/// `FAIRHEAD_ADVICE=1` runs all, and says all that differ.
 #[test]
 fn three_base_seeds_have_one_answer() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! The properties and attributes by which a udev rule can know a disk ([`Identity`](crate::Identity) tells which of them it
-//! takes), and what a disk has for each. Properties are read from udev's database in `/run/udev/data`,
-//! attributes from `/sys`.
+//! The properties and attributes by which a udev rule can know a disk ([`Identity`](crate::Identity) tells
+//! which of them it takes), and what a disk has for each. Properties are read from udev's database in
+//! `/run/udev/data`, attributes from `/sys`.
 //
 //= udev(7); Documentation/ABI/stable/sysfs-block
 

@@ -48,8 +48,8 @@ pub(crate) fn render(
     }
 }
 
-/// The candidates: those that fresh seeds confirmed, the winner first, then the best scores; then the others, the
-/// best scores first.
+/// The candidates: those that fresh seeds confirmed, the winner first, then the best scores; then the others,
+/// the best scores first.
 pub(super) fn ranked(advice: &Advice) -> Vec<usize> {
     let score = |c: usize| advice.race.against(c, 0).score.map_or(1.0, |s| s.ratio);
     let mut all: Vec<usize> = (0..advice.candidates.len()).collect();
@@ -159,8 +159,8 @@ pub(super) struct Part {
     pub(super) table: Table<'static>,
 }
 
-/// The candidates in two tables, as figures from different seeds are not to be compared: those that fresh seeds
-/// confirmed, and the others, with the default's figures on the race's seeds.
+/// The candidates in two tables, as figures from different seeds are not to be compared: those that fresh
+/// seeds confirmed, and the others, with the default's figures on the race's seeds.
 pub(super) fn tables(advice: &Advice) -> Vec<Part> {
     let (fresh, mut raced): (Vec<usize>, Vec<usize>) =
         ranked(advice).into_iter().partition(|&c| is_fresh(advice, c));

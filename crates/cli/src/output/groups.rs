@@ -75,13 +75,13 @@ pub(super) fn not_kept(report: &Report<'_>) -> String {
     format!("not kept: {}\n", parts.join("; "))
 }
 
-/// The least part of a run, one in so many, that a disk is idle on purpose for a warning: less hardly slows
+/// The denominator of the least part of a run that a disk is idle on purpose for a warning: less hardly slows
 /// anybody.
 const IDLE_PART: u64 = 5;
 
-/// A warning for each scheduler that kept the disk idle for tasks that waited for their limit. It waits for the
-/// next request of who was served last, and that request is held back by the limit; so others get less than if
-/// there were none.
+/// A warning for each scheduler that kept the disk idle for tasks that waited for their limit. It waits for
+/// the next request of who was served last, and that request is held back by the limit; so others get less
+/// than if there were none.
 pub(super) fn idled(report: &Report<'_>) -> String {
     let mut text = String::new();
     for o in report.outcomes.iter().filter(|o| o.disk.idled * IDLE_PART >= o.elapsed) {

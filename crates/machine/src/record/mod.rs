@@ -5,9 +5,9 @@
 //! ```
 //!
 //! [`targets`] turns what a user calls a disk (`sda`, `/dev/sda1`, `/dev/disk/by-id/…`) into device numbers.
-//! [`record`] reads their events until it is told to end, and writes them as [`tape`] explains.
+//! [`record`] reads their events until it is ended, and writes them in the form of [`Tape`].
 //!
-//! **Whose request it is** is known when a program wants it (`block_bio_queue`): that event's thread and name
+//! **The process of a request** is known when a program wants it (`block_bio_queue`): that event's thread and name
 //! are kept. Issue and completion, which a `kworker` or an interrupt may perform, are found by sectors when
 //! the file is read. What the kernel writes back later from its page cache is the flusher's, as a kernel does
 //! not remember for whom a page was made dirty.
@@ -28,7 +28,7 @@ use crate::tracefs::{BlockEvents, Options};
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-/// How long to wait for events at a time: how soon a recording ends that is told to.
+/// How long to wait for events at a time: the longest time that a recording takes to end.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How to record.

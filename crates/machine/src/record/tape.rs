@@ -48,7 +48,7 @@ pub struct Tape<'a> {
     devices: HashMap<(u32, u32), (DeviceId, usize)>,
     names: Names,
     facts: Facts,
-    /// Who wanted the request that begins at this sector of this device and is not issued yet.
+    /// The thread that wanted the request that begins at this sector of this device and is not issued yet.
     waiting: HashMap<(DeviceId, u64), u32>,
     /// The number of this process.
     own: u32,

@@ -70,7 +70,7 @@ fn refused(root: &Path, e: &std::io::Error) -> TraceFsError {
     TraceFsError(match e.kind() {
         // Lockdown in mode "confidentiality" refuses even root.
         ErrorKind::PermissionDenied if locked_down() => {
-            "the kernel is locked down (confidentiality) and lets nobody trace; see /sys/kernel/security/lockdown"
+            "the kernel is locked down (confidentiality) and refuses tracing; see /sys/kernel/security/lockdown"
                 .to_owned()
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {

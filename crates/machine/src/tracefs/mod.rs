@@ -23,20 +23,20 @@
 //! **An own instance.** `instances/fairhead-PID-START` has its own buffers, filter and clock. It is removed
 //! when [`BlockEvents`] is dropped: at the end, on an error, in a panic. A program that is killed leaves its
 //! instance behind; the next [`BlockEvents::open`] finds by the process's number and time of start that
-//! nobody owns it, and removes it ([`BlockEvents::removed`]). If tracefs is not mounted, it is mounted on a
+//! it has no owner, and removes it ([`BlockEvents::removed`]). If tracefs is not mounted, it is mounted on a
 //! temporary folder, which is unmounted again.
 //!
-//! **What is recorded** is events of the given devices only. They are picked out here as long as other devices
-//! are quiet, and by the kernel (`filter`) when those have the most events ([`Options::others_max`]). The clock is
-//! `CLOCK_MONOTONIC`. Pages are read as they are in the kernel's memory and decoded by its own description of
-//! them ([`fairhead_trace::ring`]).
+//! **What is recorded** is events of the given devices only. They are picked out here as long as other
+//! devices are quiet, and by the kernel (`filter`) when those have the most events ([`Options::others_max`]).
+//! The clock is `CLOCK_MONOTONIC`. Pages are read as they are in the kernel's memory and decoded by its own
+//! description of them ([`fairhead_trace::ring`]).
 //!
 //! **Order.** Each processor has a buffer. A [`read`](BlockEvents::read) takes what is in all of them, and
 //! returns the events up to the moment when it began; later ones wait for the next call. So all events come
 //! in order of time.
 //!
-//! **Memory** is bounded by the buffers ([`Options::buffer_bytes`], of all processors together) twice: once in
-//! the kernel, once decoded. When nobody reads, the oldest events are overwritten, and counted
+//! **Memory** is bounded by the buffers ([`Options::buffer_bytes`], of all processors together) twice: once
+//! in the kernel, once decoded. Without a reader, the oldest events are overwritten, and counted
 //! ([`BlockEvents::lost`]).
 //!
 //! What this does not do: decide what a request is ([`fairhead_trace`] assembles events), or look into other

@@ -27,7 +27,7 @@ pub struct Options {
     /// The size of the kernel's buffers of all processors together, in bytes. Default: 32 MiB. Each processor
     /// has at least 64 KiB and at most 64 MiB.
     pub buffer_bytes: u64,
-    /// The number of events of other devices at which the kernel is told to drop them (0: from the start), if
+    /// The number of events of other devices at which the kernel begins to drop them (0: from the start), if
     /// there were more of them than of these devices. A filter makes the kernel copy each event once more,
     /// which costs a fast disk more than what a quiet one adds. Default: 1000.
     pub others_max: u64,
@@ -62,7 +62,7 @@ pub struct BlockEvents {
     others: Others,
 }
 
-/// Events of devices that nobody asked for, until the kernel drops them.
+/// Events of devices that were not asked for, until the kernel drops them.
 #[derive(Debug)]
 struct Others {
     devices: Vec<(u32, u32)>,
@@ -108,7 +108,7 @@ impl BlockEvents {
         let cpus = processors(&instance)?;
         let each = (options.buffer_bytes / cpus.len().max(1) as u64).clamp(BUFFER_MIN, BUFFER_MAX);
         instance.set("buffer_size_kb", &(each >> 10).to_string())?;
-        // Who polls is woken when an eighth of a buffer is full. Kernels before 5.0 have no such file.
+        // A process that polls is woken when an eighth of a buffer is full. Kernels before 5.0 have no such file.
         let _ = instance.set("buffer_percent", "12");
         let buffers = cpus.iter().map(|cpu| open_buffer(&instance, cpu)).collect::<Result<_, _>>()?;
         let mut others = Others::new(options)?;
@@ -140,9 +140,9 @@ impl BlockEvents {
         &self.removed
     }
 
-    /// Returns the number of events that were lost so far, as far as the pages that were read tell: nobody read
-    /// in time. [`Self::finish`] completes it. Events of other devices count until the kernel drops them
-    /// ([`Options::others_max`]), as nobody knows whose a lost event was.
+    /// Returns the number of events that were lost so far, as far as the pages that were read tell.
+    /// [`Self::finish`] completes it. Events of other devices count until the kernel drops them
+    /// ([`Options::others_max`]), as it is unknown whose a lost event was.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost

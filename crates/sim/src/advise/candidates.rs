@@ -48,8 +48,8 @@ const fn entry(
 
 const MS: u64 = 1_000_000;
 
-/// In the order in which they are tried when the budget is not enough for all; and, of those that are equal, in
-/// which they are named: none, schedulers as they are, then those with tunables.
+/// In the order in which they are tried when the budget is not enough for all; and, of those that are equal,
+/// in which they are named: none, schedulers as they are, then those with tunables.
 const TABLE: &[Entry] = &[
     entry("noop", &[], When::Always, "nothing is cheaper, and some devices know best"),
     entry("mq-deadline", &[], When::Always, "the kernel's default for devices with one queue"),
@@ -121,7 +121,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the name with its tunables, such as `bfq, low_latency=0`, as users know it: `none`, not `noop`.
+    /// Returns the name with its tunables, such as `bfq, low_latency=0`, as users know it: `none`, not
+    /// `noop`.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = shown(self.preset).to_owned();

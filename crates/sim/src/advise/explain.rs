@@ -2,9 +2,10 @@
 //!
 //! Two runs of one seed differ in the scheduler only. Each book says where every nanosecond of those who wait
 //! went, of all their time, or where a tail is judged, of the call at that percentile: the explanation is
-//! about the figure of the verdict. Of several jobs it is about the one whose percentile changed most. What shrank most is why they wait less, what grew most is the price. Then come the scheduler's own
-//! reasons for choosing their requests, and what it noted of them. A sentence is made for what is at least a
-//! twentieth of the time; the rest is noise.
+//! about the figure of the verdict. Of several jobs it is about the one whose percentile changed most. What
+//! shrank most is why they wait less, what grew most is the price. Then come the scheduler's own reasons for
+//! choosing their requests, and what it noted of them. A sentence is made for what is at least a twentieth of
+//! the time; the rest is noise.
 //!
 //! Example: of 20.2 s under `mq-deadline`, 18.9 s queued while the disk served `streams`; of 0.7 s under
 //! `bfq`, 0.03 s. The first sentence says so, and the second that `bfq` had raised the client's weight for

@@ -4,15 +4,13 @@
 //! job is:
 //!
 //! 1. applications that start: their mean start-up time;
-//! 2. films: frames that came too late, in percent, plus one so that there are ratios of none and that one late
-//!    frame of some hundred hardly counts;
-//! 3. jobs that end everything when they are done (`exitall`): how long they took; or, if a `runtime` may end
-//!    them before, the time for each of their calls, pauses included: how far they get;
-//! 4. jobs of the real-time class: the 99th percentile of a call;
-//! 5. jobs with pauses or a rate, but not of the idle class: the same;
-//! 6. jobs that read at random, one call at a time, if others do not: the same;
-//! 7. jobs that sync what they write, if others do not: the same;
-//! 8. those of a recorded trace: the same.
+//! 2. films: frames that came too late, in percent, plus one so that there are ratios of none and that one
+//! late frame of some hundred hardly counts; 3. jobs that end everything when they are done (`exitall`): how
+//! long they took; or, if a `runtime` may end them before, the time for each of their calls, pauses included:
+//! how far they get; 4. jobs of the real-time class: the 99th percentile of a call; 5. jobs with pauses or a
+//! rate, but not of the idle class: the same; 6. jobs that read at random, one call at a time, if others do
+//! not: the same; 7. jobs that sync what they write, if others do not: the same; 8. those of a recorded
+//! trace: the same.
 //!
 //! Where there is no such job there is no wait: a program that copies a file needs throughput, not short
 //! calls. With [`Goal::Latency`] the wait is then the 99th percentile of all calls.
@@ -92,8 +90,8 @@ impl Figures {
 pub enum Wait {
     /// The mean start-up, in seconds.
     StartUp,
-    /// Frames of films that came too late, in percent; plus one, so that there are ratios of none. One frame of
-    /// 500 is a ratio of 1.2, which chance may take, and not of 3.
+    /// Frames of films that came too late, in percent; plus one, so that there are ratios of none. One frame
+    /// of 500 is a ratio of 1.2, which chance may take, and not of 3.
     Frames,
     /// How long the job took, in seconds.
     Took,

@@ -26,7 +26,8 @@ pub const FIRST_SEEDS: u32 = 3;
 pub const ROUNDS_MAX: u32 = 5;
 /// The least fresh seeds of a confirmation: a t of 2.57, where three have one of 4.30.
 const CONFIRM_MIN: u32 = 6;
-/// The most, which is also where a confirmation ends that leaves the answer open: from 24 on, t hardly changes.
+/// The most, which is also where a confirmation ends that leaves the answer open: from 24 on, t hardly
+/// changes.
 const CONFIRM_MAX: u32 = 24;
 /// How sure one has to be to let a candidate go. Twenty candidates with as many chances to be let go wrongly:
 /// 99 %.
@@ -274,9 +275,9 @@ impl Race {
         score(&self.weights, &self.standings[candidate].race[seed], &self.standings[0].race[seed])
     }
 
-    /// Whether the candidate misses rates that the default keeps: of what the default keeps it keeps less than
-    /// one part in [`EQUAL`], by the mean over all seeds that it ran. A job that does not get its rate has
-    /// failed, whatever the others gain.
+    /// Whether the candidate misses rates that the default keeps: of what the default keeps it keeps less
+    /// than one part in [`EQUAL`], by the mean over all seeds that it ran. A job that does not get its rate
+    /// has failed, whatever the others gain.
     #[must_use]
     pub fn misses(&self, candidate: usize) -> bool {
         let (c, default) = (&self.standings[candidate], &self.standings[0]);
@@ -389,7 +390,8 @@ impl Race {
         Comparison { confirmed, ..compare(&self.weights, a, b) }
     }
 
-    /// The runs that a candidate's figures are told from: the fresh ones if it has any, else those of the race.
+    /// The runs that a candidate's figures are computed from: the fresh ones if it has any, else those of the
+    /// race.
     #[must_use]
     pub fn told(&self, candidate: usize) -> &[Run] {
         let s = &self.standings[candidate];
@@ -419,8 +421,8 @@ impl Race {
 
     /// The entrant to advise. Of the finalists those count that are surely better than the default with the
     /// fresh seeds; without any, the default stays. The best of them is the one with the best score over all
-    /// seeds. What is as good as that, the default included, is equal: of these the plainest is advised, and one
-    /// that a kernel has before one that it has not.
+    /// seeds. What is as good as that, the default included, is equal: of these the plainest is advised, and
+    /// one that a kernel has before one that it has not.
     #[must_use]
     pub fn winner(&self) -> usize {
         let proven = self.proven();
@@ -433,8 +435,8 @@ impl Race {
         as_good.min_by_key(|&c| (c != 0, !self.is_choice(c), c)).unwrap_or(best)
     }
 
-    /// The finalists that are surely better than the default, by more than is worth mentioning, and under which
-    /// no job misses a rate.
+    /// The finalists that are surely better than the default, by more than is worth mentioning, and under
+    /// which no job misses a rate.
     fn proven(&self) -> Vec<usize> {
         let is_better = |s: Ratio| s.low > 1.0 && s.finding(EQUAL) != Finding::NoDifference;
         let is_proven =
@@ -664,8 +666,8 @@ mod tests {
         assert_eq!(run(&[0.0, 0.02, 0.0], 0.001, &RULES).winner(), 0);
     }
 
-    /// One is better by a quarter under noise that three seeds do not see through: it is named with nearly all
-    /// seeds, as the confirmation goes on until it is clear.
+    /// One is better by a quarter under noise that three seeds do not see through: it is named with nearly
+    /// all seeds, as the confirmation is continued until it is clear.
     #[test]
     fn an_open_answer_gets_more_fresh_seeds() {
         let races: Vec<Race> = (0..100)

@@ -284,7 +284,8 @@ impl Advice {
         (!equal.is_empty()).then(|| format!("No difference in the score to: {}.{rest}", equal.join("; ")))
     }
 
-    /// The finalists whose scores are not told apart from the winner's, which is advised as the plainest of them.
+    /// The finalists whose scores are not told apart from the winner's, which is advised as the plainest of
+    /// them.
     fn not_told_apart(&self) -> Option<String> {
         let winner = self.race.winner();
         let is_open = |c: usize| {

@@ -58,7 +58,7 @@ pub struct BlockEvent {
     pub sectors: u32,
     /// The number of the thread that ran when it happened. For [`Action::Queue`] that is who wanted the
     /// request; for the others it may be anybody: issuing is often left to a kernel thread (`kworker`), and
-    /// completions interrupt whoever runs.
+    /// completions interrupt any process that runs.
     pub pid: u32,
     /// The name of that thread; empty for completions and requeues, which do not have it.
     pub comm: Comm,
@@ -142,7 +142,8 @@ impl Decoder {
     /// sectors (they pass through the block layer).
     ///
     /// # Errors
-    /// If the data is shorter than its format says, or the sectors are none that a disk can have. The message is one line.
+    /// If the data is shorter than its format says, or the sectors are none that a disk can have. The message
+    /// is one line.
     pub fn decode(&self, raw: &super::RawEvent<'_>) -> Result<Option<BlockEvent>, String> {
         let short = || format!("an event of {} bytes is shorter than its format says", raw.data.len());
         let id = self.kind.number(raw.data).ok_or_else(short)?;

@@ -21,7 +21,7 @@ const STAMP_BITS: u32 = 59;
 pub enum Lost {
     /// None were lost.
     None,
-    /// So many were lost.
+    /// The number of events that were lost.
     Known(u64),
     /// Some were lost; the kernel had no room to say how many.
     Unknown,
@@ -114,7 +114,7 @@ impl<'a> Page<'a> {
         format!("byte {} of a page: {message}", self.base + at)
     }
 
-    /// Returns `len` bytes at `from` and goes on behind them, in whole words.
+    /// Returns `len` bytes at `from` and moves the position behind them, in whole words.
     fn take(&mut self, start: usize, from: usize, len: usize) -> Result<&'a [u8], String> {
         let Some(data) = from.checked_add(len).and_then(|end| self.events.get(from..end)) else {
             return Err(self.damaged(start, "an event that is longer than the rest of the page"));
