@@ -49,6 +49,27 @@ impl Dir {
     }
 }
 
+/// A group that waits for its limit, under a scheduler that keeps the disk idle for it, and under one that does
+/// not; the same without a limit.
+#[test]
+fn who_is_limited_and_keeps_the_disk_idle_is_warned_about() {
+    let job = "[global]\nsize=256m\nbs=64k\nrw=read\ndirect=1\ntime_based\nruntime=1s\n\
+        [gold]\ncgroup=gold\n#!fh_cgroup=weight=300 rbps=4m\n[tin]\ncgroup=tin\n";
+    let tin = |json: &Value| {
+        let jobs = json["runs"][0]["jobs"].as_array().unwrap().clone();
+        jobs.iter().find(|j| j["jobname"] == "tin").unwrap()["read"]["bw_bytes"].as_u64().unwrap()
+    };
+    let free = Dir::new(&job.replace("rbps=4m", "rbps=max"));
+    let limited = Dir::new(job);
+    let text = limited.text(&["--sched", "bfq,mq-deadline"]);
+    let warnings: Vec<&str> = text.lines().filter(|l| l.starts_with("warning: ")).collect();
+    assert!(warnings.len() == 1 && warnings[0].starts_with("warning: bfq kept the disk idle for "), "{text}");
+    assert!(warnings[0].contains("gold waited for a limit"), "{text}");
+    assert!(!free.text(&["--sched", "bfq"]).contains("warning: "));
+    let [with, without] = [&limited, &free].map(|d| tin(&d.json(&["--sched", "bfq"])));
+    assert!(with * 10 < without * 9, "{with} and {without} bytes a second");
+}
+
 #[test]
 fn groups_have_a_table_with_what_is_inside_them() {
     let text = Dir::new(JOB).text(&["--sched", "bfq"]);
@@ -125,7 +146,7 @@ fn what_is_not_kept_is_told_in_one_line_and_comparing_goes_on() {
     let dir = Dir::new(&format!("{JOB}cgroup=u\n#!fh_cgroup=wbps=5m min_iops=1\n"));
     let text = dir.text(&["--sched", "kyber,noop,bfq"]);
     let line = text.lines().find(|l| l.starts_with("not kept")).expect("a line");
-    assert_eq!(line, "not kept: class, min_iops under kyber, noop, bfq; weight under kyber, noop");
+    assert_eq!(line, "not kept: class, min_iops under kyber, none, bfq; weight under kyber, none");
     let all = dir.json(&["--sched", "bfq"]);
     assert_eq!(all["runs"][0]["cgroups_not_kept"], serde_json::json!(["class", "min_iops"]));
     assert_eq!(all["runs"][0]["cgroups"][4]["max"]["wbps"], 5 << 20);
@@ -164,7 +185,7 @@ fn a_job_with_groups_is_compared_under_those_that_know_them() {
     let text = Dir::new(JOB).text(&["--runtime", "50ms"]);
     let named = |name: &str| text.lines().any(|l| l.split_whitespace().any(|w| w == name));
     for name in
-        ["noop", "deadline", "cfq", "bfq", "noop+groups", "deadline+groups", "as+groups", "cfq+groups"]
+        ["none", "deadline", "cfq", "bfq", "none+groups", "deadline+groups", "as+groups", "cfq+groups"]
     {
         assert!(named(name), "{name} in {text}");
     }
