@@ -49,8 +49,8 @@ impl Dir {
     }
 }
 
-/// A group that waits for its limit, under a scheduler that keeps the disk idle for it, and under one that does
-/// not; the same without a limit.
+/// A group that waits for its limit, under a scheduler that keeps the disk idle for it, and under one that
+/// does not; the same without a limit.
 #[test]
 fn who_is_limited_and_keeps_the_disk_idle_is_warned_about() {
     let job = "[global]\nsize=256m\nbs=64k\nrw=read\ndirect=1\ntime_based\nruntime=1s\n\

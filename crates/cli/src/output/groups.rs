@@ -75,8 +75,8 @@ pub(super) fn not_kept(report: &Report<'_>) -> String {
     format!("not kept: {}\n", parts.join("; "))
 }
 
-/// The denominator of the least part of a run that a disk is idle on purpose for a warning: less hardly slows
-/// anybody.
+/// A disk that is idle on purpose for less than this part of a run (a fifth) is not warned about: it hardly
+/// slows anybody.
 const IDLE_PART: u64 = 5;
 
 /// A warning for each scheduler that kept the disk idle for tasks that waited for their limit. It waits for

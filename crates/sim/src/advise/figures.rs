@@ -5,12 +5,14 @@
 //!
 //! 1. applications that start: their mean start-up time;
 //! 2. films: frames that came too late, in percent, plus one so that there are ratios of none and that one
-//! late frame of some hundred hardly counts; 3. jobs that end everything when they are done (`exitall`): how
-//! long they took; or, if a `runtime` may end them before, the time for each of their calls, pauses included:
-//! how far they get; 4. jobs of the real-time class: the 99th percentile of a call; 5. jobs with pauses or a
-//! rate, but not of the idle class: the same; 6. jobs that read at random, one call at a time, if others do
-//! not: the same; 7. jobs that sync what they write, if others do not: the same; 8. those of a recorded
-//! trace: the same.
+//!    late frame of some hundred hardly counts;
+//! 3. jobs that end everything when they are done (`exitall`): how long they took; or, if a `runtime` may end
+//!    them before, the time for each of their calls, pauses included: how far they get;
+//! 4. jobs of the real-time class: the 99th percentile of a call;
+//! 5. jobs with pauses or a rate, but not of the idle class: the same;
+//! 6. jobs that read at random, one call at a time, if others do not: the same;
+//! 7. jobs that sync what they write, if others do not: the same;
+//! 8. those of a recorded trace: the same.
 //!
 //! Where there is no such job there is no wait: a program that copies a file needs throughput, not short
 //! calls. With [`Goal::Latency`] the wait is then the 99th percentile of all calls.

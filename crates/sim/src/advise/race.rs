@@ -390,8 +390,7 @@ impl Race {
         Comparison { confirmed, ..compare(&self.weights, a, b) }
     }
 
-    /// The runs that a candidate's figures are computed from: the fresh ones if it has any, else those of the
-    /// race.
+    /// The runs that a candidate's figures come from: the fresh ones if it has any, else those of the race.
     #[must_use]
     pub fn told(&self, candidate: usize) -> &[Run] {
         let s = &self.standings[candidate];
@@ -667,7 +666,7 @@ mod tests {
     }
 
     /// One is better by a quarter under noise that three seeds do not see through: it is named with nearly
-    /// all seeds, as the confirmation is continued until it is clear.
+    /// all seeds, as the confirmation lasts until it is clear.
     #[test]
     fn an_open_answer_gets_more_fresh_seeds() {
         let races: Vec<Race> = (0..100)
