@@ -299,7 +299,7 @@ fn ring_pages(header: &str, formats: &str, pages: &[u8]) {
         };
         let (mut sum, mut failed) = (0, false);
         for raw in page {
-            assert!(!failed, "a page has events behind an error");
+            assert!(!failed, "an event behind an error");
             failed = raw.is_err();
             let event = raw.and_then(|raw| {
                 sum += 4 + raw.data.len();
