@@ -39,7 +39,7 @@ use screen::Screen;
 
 pub(crate) use screen::restore_before_exit;
 
-/// Shows what the groups get, until the user or the server ends it.
+/// Shows what the groups get, until a key or a signal ends it or the server ends.
 pub(crate) fn top(args: &TopArgs) -> Result<(), CliError> {
     let interval = Duration::from_nanos(positive_time("--interval", &args.interval)?.as_ns());
     let caller = connect(&args.socket)?;
@@ -100,8 +100,7 @@ const INBOX: usize = 16;
 /// The screen, until a key ends it.
 fn interactive(mut caller: Caller, interval: Duration) -> Result<(), CliError> {
     let (to, inbox) = sync_channel(INBOX);
-    // The first look is awaited before the screen opens: a server that does not answer gets a line, not a
-    // screen.
+    // The first look comes before the screen opens: for a server that does not answer a line is enough.
     let first = look(&mut caller)?;
     let mut screen = Screen::open().map_err(cannot)?;
     let looks = to.clone();
