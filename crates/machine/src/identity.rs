@@ -94,6 +94,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::Tree;
 
     fn machine(disks: &[(&str, &str, &str)]) -> Vec<Disk> {
         let root = tempfile::tempdir().unwrap();
