@@ -7,10 +7,10 @@
 //! [`targets`] turns what a user calls a disk (`sda`, `/dev/sda1`, `/dev/disk/by-id/…`) into device numbers.
 //! [`record`] reads their events until it is ended, and writes them in the form of [`Tape`].
 //!
-//! **The process of a request** is known when a program wants it (`block_bio_queue`): that event's thread and name
-//! are kept. Issue and completion, which a `kworker` or an interrupt may perform, are found by sectors when
-//! the file is read. What the kernel writes back later from its page cache is the flusher's, as a kernel does
-//! not remember for whom a page was made dirty.
+//! **The process of a request** is known when a program wants it (`block_bio_queue`): that event's thread and
+//! name are kept. Issue and completion, which a `kworker` or an interrupt may perform, are found by sectors
+//! when the file is read. What the kernel writes back later from its page cache is the flusher's, as a kernel
+//! does not remember for whom a page was made dirty.
 //!
 //! **Our own writes** (the file) are made by this process itself and not left to the flusher, so that they
 //! are known as ours; they are left out of the recording, and counted.

@@ -108,7 +108,8 @@ impl BlockEvents {
         let cpus = processors(&instance)?;
         let each = (options.buffer_bytes / cpus.len().max(1) as u64).clamp(BUFFER_MIN, BUFFER_MAX);
         instance.set("buffer_size_kb", &(each >> 10).to_string())?;
-        // A process that polls is woken when an eighth of a buffer is full. Kernels before 5.0 have no such file.
+        // A process that polls is woken when an eighth of a buffer is full. Kernels before 5.0 have no such
+        // file.
         let _ = instance.set("buffer_percent", "12");
         let buffers = cpus.iter().map(|cpu| open_buffer(&instance, cpu)).collect::<Result<_, _>>()?;
         let mut others = Others::new(options)?;
