@@ -22,6 +22,8 @@ set -euo pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 fairhead=${FAIRHEAD:-$here/../target/release/fairhead}
+# shellcheck source=bench/emulated.sh
+. "$here/emulated.sh"
 
 globs='*' disks=nas2020,sata2009q,plextor_m5s scheds=none,mq-deadline,kyber,bfq0,bfq seconds=4 busy=no what=all path= vary=no
 results=$here/kernel/measured.csv
@@ -43,26 +45,15 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-skip() { echo "skipped: $*"; exit 0; }
-fail() { echo "$0: $*" >&2; exit 1; }
 command -v jq >/dev/null || skip "there is no jq"
 [ -x "$fairhead" ] || fail "no $fairhead; build it with cargo build --release, or set FAIRHEAD"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/fairhead-kernel.XXXXXX")
-image='' mount='' loop='' server='' groups=()
+groups=()
 
 # Everything that a cell has made.
 end_cell() {
-    [ -z "$loop" ] || { echo none >"/sys/block/${loop#/dev/}/queue/scheduler"; losetup -d "$loop"; } 2>/dev/null || true
-    loop=''
-    if [ -n "$server" ]; then
-        # The loop device lets go of the file a moment later.
-        for _ in $(seq 100); do umount "$mount" 2>/dev/null && break; sleep 0.02; done
-        mountpoint -q "$mount" && umount -l "$mount"
-        wait "$server" 2>/dev/null || true
-        server=''
-    fi
-    [ -z "$image" ] || rm -f "$image"
+    end_disk
     local group
     for group in "${groups[@]}"; do rmdir "$group" 2>/dev/null || true; done
     groups=()
@@ -76,14 +67,6 @@ end() {
 
 # ---- the machine -------------------------------------------------------------------------------------------------
 
-# The kernel's workers that a request meets: kblockd's and loop's.
-workers() { ps -eLo tid=,comm= | awk '$2 ~ /^kworker\/(u|[0-9]+:[0-9]+H)/ { print $1 }'; }
-workers_to() { # POLICY PRIORITY
-    local tid
-    for tid in $(workers); do chrt "$1" -p "$2" "$tid" 2>/dev/null || true; done
-}
-# Threads of a process, those of its io_uring workers included.
-threads() { ls "/proc/$1/task" 2>/dev/null || true; }
 # For how long these threads have waited for a processor altogether, in ns.
 waited() {
     local tid sum=0 delay
@@ -95,50 +78,6 @@ waited() {
 # Processor time of the emulation, in hundredths of a second.
 ticks() { awk '{ print $14 + $15 }' "/proc/$server/stat"; }
 stolen() { awk '$1 == "cpu" { print $9 }' /proc/stat; }
-
-span_of() { case $1 in nas2020) echo 4000 ;; *) echo 200 ;; esac; }
-# A disk's name or file for fairhead.
-disk_of() {
-    [ "$1" = sata2009q ] || { echo "$1"; return; }
-    [ -f "$work/sata2009q.toml" ] ||
-        "$fairhead" show sata2009 | sed 's/^queue_depth *=.*//; $a queue_depth = 31' >"$work/sata2009q.toml"
-    echo "$work/sata2009q.toml"
-}
-is_rotational() { case $1 in plextor_m5s|sata_ssd|nvme) echo 0 ;; *) echo 1 ;; esac; }
-
-# The job as fio and the lab read it. The name of the device is what differs.
-job_for() { # DISK JOB DEVICE
-    local span
-    span=$(span_of "$1")
-    sed "s,@DEV@,$3,; s,@RT@,${seconds}s,; s,@SPAN@,${span}g,; s,@HALF@,$((span / 2))g," "$here/kernel/$2.fio"
-}
-
-begin_disk() { # DISK SCHED
-    mkdir -p "$work/mnt"
-    mount=$work/mnt image=$work/image
-    # What the emulation before said must not be taken for this one's word.
-    rm -f "$image" "$work/emulate.err"
-    truncate -s "$(span_of "$1")G" "$image"
-    "$fairhead" emulate "$(disk_of "$1")" "$image" "$mount" >"$work/emulate.out" 2>"$work/emulate.err" &
-    server=$!
-    # The file is there before: the emulation measures the path to it first.
-    for _ in $(seq 500); do grep -qs 'is a disk as slow' "$work/emulate.err" && break; sleep 0.02; done
-    grep -qs 'is a disk as slow' "$work/emulate.err" || { cat "$work/emulate.err" >&2; fail "the disk is not there"; }
-    loop=$(losetup -f --show --direct-io=on "$mount/disk")
-    local queue=/sys/block/${loop#/dev/}/queue
-    is_rotational "$1" >"$queue/rotational"
-    echo "${2/bfq0/bfq}" >"$queue/scheduler"
-    echo 32 >"$queue/nr_requests"
-    [ "$2" != bfq0 ] || echo 0 >"$queue/iosched/low_latency"
-    urge
-}
-
-# Disk before workers before fio: whoever serves must be there when it is called.
-urge() {
-    local tid
-    for tid in $(threads "$server"); do chrt -f -p 20 "$tid" 2>/dev/null || true; done
-    workers_to -f 10
-}
 
 # One fio for each section that has a weight, in its cgroup; one for the whole file otherwise.
 begin_fio() { # JOB
@@ -220,7 +159,7 @@ verdict() {
 
 measure() { # DISK JOB SCHED
     begin_disk "$1" "$3"
-    job_for "$1" "$2" "$loop" >"$work/job"
+    job_for "$1" "$2" "$loop" "$seconds" >"$work/job"
     run_fio "$(awk -v s="$seconds" 'BEGIN { print s + 2 }')"
     end_cell
     local why moments rows
@@ -241,7 +180,7 @@ measure() { # DISK JOB SCHED
 # What the way to an emulated disk and back takes: reads that are in its buffer, less what the model says.
 measure_path() { # DISK
     begin_disk "$1" none
-    job_for "$1" path "$loop" >"$work/job"
+    job_for "$1" path "$loop" "$seconds" >"$work/job"
     run_fio "$seconds"
     end_cell
     clients | awk -v d="$1" -v l="$(late_kernel),$late_fio,$late_host,,yes" '{ printf "%s,path,none,%s,%.2f,%.4f,%.4f,%s\n", d, $1, $2, $3, $4, l }' |
@@ -297,7 +236,7 @@ path_of() { # DISK
 # CLIENT,MIB,P99,MEAN_US of each client in the lab.
 lab_run() { # DISK JOB SCHED HOST [SEED]
     local sched=$3 set=()
-    job_for "$1" "$2" /dev/sdx >"$work/lab.fio"
+    job_for "$1" "$2" /dev/sdx "$seconds" >"$work/lab.fio"
     case $3 in
     none) sched=noop ;;
     bfq0) sched=bfq set=(--set bfq.low_latency=0 --set bfq.quirks=1) ;;

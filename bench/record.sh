@@ -21,10 +21,10 @@ set -euo pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 fairhead=${FAIRHEAD:-$here/../target/release/fairhead}
+# shellcheck source=bench/emulated.sh
+. "$here/emulated.sh"
 
 usage() { sed -n '2,19s/^# \{0,1\}//p' "$0" >&2; exit 1; }
-skip() { echo "skipped: $*"; exit 0; }
-fail() { echo "$0: $*" >&2; exit 1; }
 
 what=${1-} turns='' seconds='' depth=1 job=mixed
 [ $# -gt 0 ] && shift
@@ -47,18 +47,6 @@ for program in fio jq losetup chrt; do command -v $program >/dev/null || skip "t
 memory=/dev/shm
 [ -d $memory ] || memory=${TMPDIR:-/tmp}
 work=$(mktemp -d "$memory/fairhead-record.XXXXXX")
-loop='' server=''
-end_disk() {
-    [ -z "$loop" ] || losetup -d "$loop" 2>/dev/null || true
-    loop=''
-    if [ -n "$server" ]; then
-        # The loop device lets go of the file a moment later.
-        for _ in $(seq 100); do umount "$work/mnt" 2>/dev/null && break; sleep 0.02; done
-        mountpoint -q "$work/mnt" && umount -l "$work/mnt"
-        wait "$server" 2>/dev/null || true
-        server=''
-    fi
-}
 end() { trap - EXIT; end_disk; workers_to -o 0; rm -rf "$work"; }
 trap end EXIT
 trap 'exit 130' INT
@@ -75,17 +63,6 @@ begin_record() { # SECONDS
 end_record() {
     kill -INT "$recorder"
     wait "$recorder" || fail "record failed: $(cat "$work/said")"
-}
-
-# Other programs must not delay what is measured: the disk comes before the kernel's workers, and these before fio.
-workers_to() { # POLICY PRIORITY
-    local tid
-    for tid in $(ps -eLo tid=,comm= | awk '$2 ~ /^kworker\/(u|[0-9]+:[0-9]+H)/ { print $1 }'); do chrt "$1" -p "$2" "$tid" 2>/dev/null || true; done
-}
-urge() {
-    local tid
-    for tid in $(ls "/proc/$server/task"); do chrt -f -p 20 "$tid" 2>/dev/null || true; done
-    workers_to -f 10
 }
 
 # ---- overhead ----------------------------------------------------------------------------------------------------
@@ -138,16 +115,7 @@ replay() {
     (exec 3<>/dev/fuse) 2>/dev/null || skip "there is no FUSE (/dev/fuse)"
     local turn host good=0 doubted=0 doubt
     for turn in $(seq "${turns:-3}"); do
-        mkdir -p "$work/mnt" && rm -f "$work/image" "$work/emulate.err"
-        truncate -s 4000G "$work/image"
-        "$fairhead" emulate nas2020 "$work/image" "$work/mnt" >"$work/emulate.out" 2>"$work/emulate.err" &
-        server=$!
-        for _ in $(seq 500); do grep -qs 'is a disk as slow' "$work/emulate.err" && break; sleep 0.02; done
-        grep -qs 'is a disk as slow' "$work/emulate.err" || fail "the disk is not there: $(cat "$work/emulate.err")"
-        loop=$(losetup -f --show --direct-io=on "$work/mnt/disk")
-        local queue=/sys/block/${loop#/dev/}/queue
-        echo 1 >"$queue/rotational" && echo mq-deadline >"$queue/scheduler" && echo 32 >"$queue/nr_requests"
-        urge
+        begin_disk nas2020 mq-deadline
         begin_record $((seconds + 30))
         sections >"$work/fio.out"
         end_record

@@ -14,6 +14,8 @@ set -euo pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 fairhead=${FAIRHEAD:-$here/../target/release/fairhead}
+# shellcheck source=bench/emulated.sh
+. "$here/emulated.sh"
 jobs='a_seq2 e_seqrand f_readwrite j_randrw c_deep l_writers2'
 pairs=$(for j in $jobs; do echo "$j:nas2020 $j:plextor_m5s"; done)
 sched=bfq seconds=48 results=/dev/null
@@ -28,58 +30,30 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-skip() { echo "skipped: $*"; exit 0; }
 command -v jq >/dev/null || skip "there is no jq"
 command -v fio >/dev/null || skip "there is no fio"
+command -v chrt >/dev/null || skip "there is no chrt"
 [ "$(id -u)" = 0 ] || skip "only root has loop devices"
 [ -e /dev/fuse ] || skip "there is no FUSE"
 [ -d /sys/kernel/tracing/instances ] || skip "there is no tracefs"
-[ -x "$fairhead" ] || { echo "$0: no $fairhead; build it with cargo build --release, or set FAIRHEAD" >&2; exit 1; }
+[ -x "$fairhead" ] || fail "no $fairhead; build it with cargo build --release, or set FAIRHEAD"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/fairhead-try.XXXXXX")
-loop='' server=''
-end_disk() {
-    [ -z "$loop" ] || losetup -d "$loop" || true
-    loop=''
-    [ -z "$server" ] || { kill "$server"; wait "$server" || true; } 2>/dev/null
-    server=''
-}
-trap 'end_disk; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM
-
-span_of() { case $1 in nas2020) echo 4000 ;; *) echo 200 ;; esac; }
-job_for() { # JOB DISK DEVICE
-    local span
-    span=$(span_of "$2")
-    sed "s,@DEV@,$3,; s,@RT@,600s,; s,@SPAN@,${span}g,; s,@HALF@,$((span / 2))g,; /^ramp_time/d" "$here/kernel/$1.fio"
-}
-
-begin_disk() { # DISK
-    mkdir -p "$work/mnt"
-    rm -f "$work/image" "$work/emulate.err"
-    truncate -s "$(span_of "$1")G" "$work/image"
-    "$fairhead" emulate "$1" "$work/image" "$work/mnt" >"$work/emulate.out" 2>"$work/emulate.err" &
-    server=$!
-    for _ in $(seq 500); do grep -qs 'is a disk as slow' "$work/emulate.err" && break; sleep 0.02; done
-    loop=$(losetup -f --show --direct-io=on "$work/mnt/disk")
-    local queue=/sys/block/${loop#/dev/}/queue
-    case $1 in nas2020) echo 1 ;; *) echo 0 ;; esac >"$queue/rotational"
-    echo none >"$queue/scheduler"
-    echo 32 >"$queue/nr_requests"
-}
+end() { trap - EXIT; end_disk; workers_to -o 0; rm -rf "$work"; }
+trap end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # Of each pair: what the lab says of wait and bytes, and what the machine says.
 echo "job,disk,lab_wait,try_wait,lab_bytes,try_bytes,lab_verdict,outcome,direction,size,trust" | tee "$results"
 right=0 near=0 count=0
 for pair in $pairs; do
     job=${pair%:*} disk=${pair#*:}
-    job_for "$job" "$disk" /dev/disk >"$work/lab.fio"
-    # The lab needs no ten minutes.
-    sed -i 's/^runtime=.*/runtime=6s/' "$work/lab.fio"
-    "$fairhead" advise "$work/lab.fio" --disk "$disk" --sched "noop,$sched" --against noop --goal balanced --output-format json >"$work/lab.json"
-    begin_disk "$disk"
-    job_for "$job" "$disk" "$loop" >"$work/try.fio"
-    "$fairhead" try "${loop#/dev/}" "$sched" --against none --job "$work/try.fio" -t "${seconds}s" --turn 4s --json >"$work/try.json"
+    job_for "$disk" "$job" /dev/disk 6 | sed '/^ramp_time/d' >"$work/lab.fio"
+    "$fairhead" advise "$work/lab.fio" --disk "$disk" --sched "none,$sched" --against none --goal balanced --output-format json >"$work/lab.json"
+    begin_disk "$disk" none
+    job_for "$disk" "$job" "$loop" 600 | sed '/^ramp_time/d' >"$work/try.fio"
+    chrt -f 5 "$fairhead" try "${loop#/dev/}" "$sched" --against none --job "$work/try.fio" -t "${seconds}s" --turn 4s --json >"$work/try.json"
     end_disk
     trust=$(grep -q 'not to be trusted' "$work/emulate.err" && echo busy || echo yes)
     row=$(jq -rn --arg sched "$sched" --slurpfile lab "$work/lab.json" --slurpfile tried "$work/try.json" '

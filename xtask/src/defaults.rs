@@ -91,9 +91,8 @@ const LOADS: [Load; 6] = [
 /// The load that `--check` runs, on all disks.
 const CHECKED: usize = 0;
 
-/// What a kernel has: the lab's name, and the kernel's.
-const SCHEDULERS: [(&str, &str); 4] =
-    [("noop", "none"), ("mq-deadline", "mq-deadline"), ("kyber", "kyber"), ("bfq", "bfq")];
+/// What a kernel has.
+const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
 const NONE: usize = 0;
 const MQ: usize = 1;
@@ -179,7 +178,7 @@ fn advise(program: &Path, load: &Load, disk: &Disk) -> Result<Cells, String> {
     let mut run = Command::new(program);
     let job = format!("examples/everyday/{}.fio", load.name);
     run.args(["advise", &job, "--disk", disk.preset, "--host", disk.host, "--rounds", "1", "--threads", "1"]);
-    run.args(["--sched", "noop,mq-deadline,kyber,bfq", "--seed", "1", "--output-format", "json"]);
+    run.args(["--sched", &SCHEDULERS.join(","), "--seed", "1", "--output-format", "json"]);
     if !load.ends {
         run.args(["--runtime", disk.runtime]);
     }
@@ -200,7 +199,7 @@ fn advise(program: &Path, load: &Load, disk: &Disk) -> Result<Cells, String> {
             score: factor("score")?,
         })
     };
-    let cells: Vec<Cell> = SCHEDULERS.iter().filter_map(|(name, _)| cell(name)).collect();
+    let cells: Vec<Cell> = SCHEDULERS.iter().filter_map(|name| cell(name)).collect();
     let mut cells: Cells =
         cells.try_into().map_err(|_| format!("{job} on {}: not all schedulers are judged", disk.preset))?;
     let best = cells.iter().fold(0.0, |best, c| c.score.max(best));
@@ -220,11 +219,11 @@ fn best(values: &[f64; 4]) -> usize {
 
 /// What a default loses against the best single choice for the disk.
 fn verdict(values: &[f64; 4], default: usize) -> String {
-    let (name, ahead) = (SCHEDULERS[default].1, values[best(values)] / values[default]);
+    let (name, ahead) = (SCHEDULERS[default], values[best(values)] / values[default]);
     if ahead <= EQUAL {
         return format!("{name}: as good as the best");
     }
-    format!("{name}: {} is better by {ahead:.2}", SCHEDULERS[best(values)].1)
+    format!("{name}: {} is better by {ahead:.2}", SCHEDULERS[best(values)])
 }
 
 fn verdicts(values: &[[f64; 4]]) -> String {
@@ -247,7 +246,7 @@ fn verdicts(values: &[[f64; 4]]) -> String {
 /// The mean of each scheduler on each disk.
 fn best_choices(values: &[[f64; 4]]) -> String {
     let mut text = "## Schedulers by disk\n\nThe geometric mean of the scores over the six loads, where in each load the best has 100 %.\n\n| disk |".to_owned();
-    SCHEDULERS.iter().for_each(|s| _ = write!(text, " {} |", s.1));
+    SCHEDULERS.iter().for_each(|s| _ = write!(text, " {s} |"));
     text.push_str(" stands for it |\n|---|---|---|---|---|---|\n");
     for (disk, v) in DISKS.iter().zip(values) {
         let _ = write!(text, "| {} |", disk.name);
@@ -268,7 +267,7 @@ fn section(known: &BTreeMap<(usize, usize), Cells>, load: usize) -> String {
         "## {0}\n\n[`examples/everyday/{0}.fio`](../examples/everyday/{0}.fio). Its wait: {1}. A cell has the wait, what all move, and the score.\n\n| disk |",
         l.name, l.what
     );
-    SCHEDULERS.iter().for_each(|s| _ = write!(text, " {} |", s.1));
+    SCHEDULERS.iter().for_each(|s| _ = write!(text, " {s} |"));
     text.push_str("\n|---|---|---|---|---|\n");
     for (d, disk) in DISKS.iter().enumerate() {
         let _ = write!(text, "| {} |", disk.name);
@@ -301,7 +300,7 @@ fn rate(value: f64) -> String {
 fn picture(values: &[[f64; 4]]) -> String {
     let columns: Vec<&str> = DISKS.iter().map(|d| d.name).collect();
     let cell =
-        |v: &[f64; 4], s: usize| svg::Tile { label: SCHEDULERS[s].1.to_owned(), value: v[s] / v[best(v)] };
+        |v: &[f64; 4], s: usize| svg::Tile { label: SCHEDULERS[s].to_owned(), value: v[s] / v[best(v)] };
     let rows: Vec<(&str, Vec<svg::Tile>)> = DISTRIBUTIONS
         .iter()
         .map(|(name, defaults)| (*name, defaults.iter().zip(values).map(|(&s, v)| cell(v, s)).collect()))

@@ -8,7 +8,7 @@ use crate::shell::{capture, cargo, command, exists, root};
 use crate::{api, bench, deb, docs, figures, fuzz, links, tidy};
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -153,8 +153,26 @@ fn dependencies() -> Result<Outcome, String> {
     })
 }
 
+/// Removes what cargo keeps of our crates from an earlier dry run, in the folders of registries without a
+/// name: it takes a package of the same version for the same package.
+fn forget_dry_runs() {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let begins = |entry: &fs::DirEntry, with: &str| entry.file_name().to_string_lossy().starts_with(with);
+    for part in home.into_iter().flat_map(|h| ["src", "cache"].map(|part| h.join("registry").join(part))) {
+        for registry in entries(&part).filter(|e| begins(e, "-")) {
+            for of_ours in entries(&registry.path()).filter(|e| begins(e, "fairhead-")) {
+                let path = of_ours.path();
+                let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            }
+        }
+    }
+}
+
 /// Packages all crates that can be published, in order, and builds each from its package.
 fn publishable() -> Result<Outcome, String> {
+    forget_dry_runs();
     match capture(&mut cargo("publish --workspace --dry-run --locked --allow-dirty")) {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);

@@ -77,9 +77,9 @@ fn tape(plan: &Plan, file: File) -> Result<Outcome, String> {
 /// Says what a reader of the figures must know.
 fn warn(outcome: &Outcome, args: &RecordArgs) {
     if outcome.lost > 0 {
-        let twice = args.buffer.saturating_mul(4);
+        let larger = args.buffer.saturating_mul(4);
         out::note(&format!(
-            "{} events were lost, so requests may be missing: record again with --buffer {twice}",
+            "{} events were lost, so requests may be missing: record again with --buffer {larger}",
             outcome.lost
         ));
     }

@@ -260,6 +260,9 @@ impl Running<'_> {
                 "the watchdog is not there any more, so the trial has ended: {e}"
             )))
         })?;
+        if let Some(jobs) = &mut self.jobs {
+            jobs.end();
+        }
         self.set(which)?;
         self.until(SETTLE, turn, progress)?;
         let from = now_ns();

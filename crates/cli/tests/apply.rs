@@ -1,10 +1,10 @@
 //! `fairhead apply` on a machine made of files, on a loop device, and under the real udev.
 
+mod loop_device;
 mod process;
-mod slow_disk;
 
+use loop_device::LoopDevice;
 use process::fairhead;
-use slow_disk::LoopDevice;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -206,17 +206,19 @@ fn apart(script: &str) -> Option<Output> {
     }
 }
 
+/// A loop device on a new file of 8 MiB; `None`, and a line that says why, without loop devices or bfq.
+fn loop_device_with_bfq(image: &Path) -> Option<LoopDevice> {
+    fs::File::create(image).unwrap().set_len(8 << 20).unwrap();
+    LoopDevice::attach(image).filter(|disk| disk.has("bfq"))
+}
+
 /// A loop device is known by its file. The kernel's values change at once, udev's own program agrees with the
 /// rule, and the undoing puts all values back.
 #[test]
 fn a_loop_device_under_the_real_udev() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
-    fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
-    let Some(disk) = LoopDevice::attach(&image) else { return };
-    if !disk.has("bfq") {
-        return;
-    }
+    let Some(disk) = loop_device_with_bfq(&image) else { return };
     disk.write("scheduler", "none");
     disk.write("nr_requests", "60");
     let before = disk.all();
@@ -251,11 +253,7 @@ fn a_loop_device_under_the_real_udev() {
 fn a_value_that_the_kernel_refuses_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
-    fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
-    let Some(disk) = LoopDevice::attach(&image) else { return };
-    if !disk.has("bfq") {
-        return;
-    }
+    let Some(disk) = loop_device_with_bfq(&image) else { return };
     let before = disk.all();
     let program = env!("CARGO_BIN_EXE_fairhead");
     let script = format!("{program} apply {} bfq back_seek_penalty=-1 --yes; ls /etc/udev/rules.d", disk.0);

@@ -1,24 +1,57 @@
 //! `fairhead record` on a loop device under fio: every request is there, in order, with its issuer.
 
+mod loop_device;
+
+use loop_device::LoopDevice;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
-/// A loop device over a file, which is let go at the end.
-struct Loop(String);
-
-impl Loop {
-    fn new(file: &Path) -> Option<Self> {
-        File::create(file).unwrap().set_len(32 << 20).unwrap();
-        let out = Command::new("losetup").args(["-f", "--show"]).arg(file).output().ok()?;
-        out.status.success().then(|| Self(String::from_utf8_lossy(&out.stdout).trim().to_owned()))
-    }
+/// A loop device on a new file of 32 MiB; `None`, and a line that says why, where there are none.
+fn disk(folder: &Path) -> Option<LoopDevice> {
+    let image = folder.join("disk.img");
+    File::create(&image).unwrap().set_len(32 << 20).unwrap();
+    LoopDevice::attach(&image)
 }
 
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["-d", &self.0]).status();
+/// A recording that runs.
+struct Recorder {
+    child: Child,
+    said: BufReader<ChildStderr>,
+}
+
+impl Recorder {
+    /// Begins to record the device, for ten minutes at most, and returns when the kernel records; `None`, and
+    /// a line that says why, where only root may.
+    fn begin(disk: &LoopDevice, file: &Path, more: &[&str]) -> Option<Self> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairhead"));
+        command.args(["record", &disk.0, "-t", "600s", "-o"]).arg(file).args(more);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("Ctrl-C ends it earlier") {
+            line.clear();
+            said.read_line(&mut line).unwrap();
+            if line.contains("root") {
+                child.wait().unwrap();
+                println!("skipped: {line}");
+                return None;
+            }
+            assert!(!line.is_empty(), "it ended before it recorded");
+        }
+        Some(Self { child, said })
+    }
+
+    /// Ends it as Ctrl-C does. Returns its summary.
+    fn interrupt(mut self) -> String {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let out = self.child.wait_with_output().unwrap();
+        let mut rest = String::new();
+        self.said.read_to_string(&mut rest).unwrap();
+        assert!(out.status.success() && rest.contains("ended after"), "{rest}");
+        text(&out.stdout)
     }
 }
 
@@ -33,28 +66,19 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn every_request_of_fio_is_there() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(disk) = Loop::new(&dir.path().join("disk.img")) else {
-        return println!("skipped: no loop device can be made here (that needs root)");
-    };
+    let Some(disk) = disk(dir.path()) else { return };
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (file, log) = (path("a.blktrace"), path("fio.log"));
-    let mut recorder = Command::new(env!("CARGO_BIN_EXE_fairhead"));
-    let recorder = recorder.args(["record", &disk.0, "-t", "4s", "-o", &file, "--output-format", "json"]);
-    let recorder = recorder.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let Some(recorder) = Recorder::begin(&disk, file.as_ref(), &["--output-format", "json"]) else { return };
     let fio = Command::new("fio")
         .args(["--name=j", "--rw=randrw", "--bsrange=4k-64k", "--direct=1", "--ioengine=psync", "--prio=3"])
         .args(["--prioclass=2", "--number_ios=400", "--size=32m", "--thread=0", "--randseed=7"])
-        .args([&format!("--filename={}", disk.0), &format!("--write_iolog={log}")])
+        .args([&format!("--filename=/dev/{}", disk.0), &format!("--write_iolog={log}")])
         .output();
-    let out = recorder.wait_with_output().unwrap();
+    let summary = recorder.interrupt();
     let Ok(fio) = fio else { return println!("skipped: there is no fio") };
     assert!(fio.status.success(), "{}", text(&fio.stderr));
-    if !out.status.success() && text(&out.stderr).contains("root") {
-        return println!("skipped: {}", text(&out.stderr));
-    }
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    let summary: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["events_lost"], 0);
     let processes = summary["processes"].as_array().unwrap();
     let job = processes.iter().find(|p| p["name"] == "fio" && p["requests"] == 400);
@@ -126,36 +150,17 @@ fn programs_of_blktrace(file: &str, folder: &Path, pid: &str) {
 #[test]
 fn ctrl_c_ends_a_recording_and_keeps_it() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(disk) = Loop::new(&dir.path().join("disk.img")) else {
-        return println!("skipped: no loop device can be made here (that needs root)");
-    };
+    let Some(disk) = disk(dir.path()) else { return };
     let file = dir.path().join("a.blktrace");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fairhead"));
-    command.args(["record", &disk.0, "-t", "600s", "-o"]).arg(&file);
-    let mut recorder = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It says when it records.
-    let mut said = BufReader::new(recorder.stderr.take().unwrap());
-    let mut line = String::new();
-    said.read_line(&mut line).unwrap();
-    if line.contains("root") {
-        recorder.wait().unwrap();
-        return println!("skipped: {line}");
-    }
-    assert!(line.contains("Ctrl-C ends it earlier"), "{line}");
+    let Some(recorder) = Recorder::begin(&disk, &file, &[]) else { return };
     let dd = ["if=/dev/zero", "bs=64k", "count=20", "oflag=direct", "status=none"];
-    assert!(Command::new("dd").args(dd).arg(format!("of={}", disk.0)).status().unwrap().success());
-    let mine = format!("fairhead-{}-", recorder.id());
+    assert!(Command::new("dd").args(dd).arg(format!("of=/dev/{}", disk.0)).status().unwrap().success());
+    let mine = format!("fairhead-{}-", recorder.child.id());
     let is_mine =
         |e: io::Result<fs::DirEntry>| e.is_ok_and(|e| e.file_name().to_string_lossy().starts_with(&mine));
     let instances = || fs::read_dir("/sys/kernel/tracing/instances").is_ok_and(|mut all| all.any(is_mine));
     assert!(instances() || !Path::new("/sys/kernel/tracing/instances").exists());
-    let pid = recorder.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    let out = recorder.wait_with_output().unwrap();
-    let mut rest = String::new();
-    said.read_to_string(&mut rest).unwrap();
-    assert!(out.status.success() && rest.contains("ended after"), "{rest}");
-    let table = text(&out.stdout);
+    let table = recorder.interrupt();
     let row = table.lines().find(|l| l.starts_with("dd-")).unwrap_or_else(|| panic!("no dd: {table}"));
     assert_eq!(row.split_whitespace().nth(1), Some("20"), "{table}");
     assert!(!instances(), "the trace instance is left");

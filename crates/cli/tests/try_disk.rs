@@ -2,11 +2,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "turns and kills are of real time")]
 
+mod loop_device;
 mod process;
-mod slow_disk;
 
+use loop_device::LoopDevice;
 use process::{Process, fairhead, start};
-use slow_disk::LoopDevice;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

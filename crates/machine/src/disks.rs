@@ -276,11 +276,13 @@ fn is_ssd(model: &str) -> bool {
 
 /// What the file `queue/scheduler` says: `none [mq-deadline] bfq`.
 fn schedulers(text: &str) -> (Option<String>, Vec<String>) {
-    let names: Vec<&str> = text.split_whitespace().collect();
-    let chosen = names.iter().find_map(|n| n.strip_prefix('[')?.strip_suffix(']'));
-    // A disk without a queue has the single word `none`, without brackets.
-    let offered = names.iter().map(|n| n.trim_matches(['[', ']']).to_owned()).collect();
-    (chosen.map(str::to_owned), offered)
+    let offered = text.split_whitespace().map(|n| n.trim_matches(['[', ']']).to_owned()).collect();
+    (chosen_scheduler(text).map(str::to_owned), offered)
+}
+
+/// The name in brackets. A disk without a queue has the single word `none`, without brackets.
+pub(crate) fn chosen_scheduler(text: &str) -> Option<&str> {
+    text.split_whitespace().find_map(|n| n.strip_prefix('[')?.strip_suffix(']'))
 }
 
 /// What a SCSI disk said about its own cache: `sys/block/sda/device/scsi_disk/0:0:0:0/cache_type`.

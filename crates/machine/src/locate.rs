@@ -1,9 +1,10 @@
-//! Finds the disk that a word means: `sda`, `/dev/sda`, or a link such as `/dev/disk/by-id/…`.
+//! Finds the disk or partition that a word means: `sda`, `/dev/sda`, or a link such as `/dev/disk/by-id/…`.
 
 use crate::disks::Disk;
 use crate::machine::Machine;
 use crate::tree::Tree;
 use fairhead_sim::job::nearest;
+use std::path::Path;
 
 impl Machine {
     /// The disk that the word means.
@@ -16,12 +17,10 @@ impl Machine {
         if let Some(disk) = self.disk(&name) {
             return Ok(disk);
         }
-        let is_part = |d: &&Disk| tree.exists(&format!("sys/block/{}/{name}/partition", d.name));
-        if let Some(disk) = self.disks.iter().find(is_part) {
-            let disk = &disk.name;
+        if let Some(disk) = disk_of_partition(tree, &name) {
             return Err(format!("{name} is a partition of {disk}; a scheduler is a disk's: write {disk}"));
         }
-        if !name.is_empty() && !name.contains('/') && tree.exists(&format!("sys/block/{name}")) {
+        if !name.is_empty() && tree.exists(&format!("sys/block/{name}")) {
             return Err(format!(
                 "{name} is empty, or of the kernel's own use: it has no requests to schedule"
             ));
@@ -39,12 +38,19 @@ impl Machine {
     }
 }
 
-/// The name in `/sys/block` or of a partition.
-fn name(tree: &Tree, word: &str) -> String {
+/// The disk that has the partition of this name.
+pub(crate) fn disk_of_partition(tree: &Tree, name: &str) -> Option<String> {
+    tree.names("sys/block")
+        .into_iter()
+        .find(|disk| tree.exists(&format!("sys/block/{disk}/{name}/partition")))
+}
+
+/// The name in `/sys/block` or of a partition: there, a slash of `/dev/cciss/c0d0` is an exclamation mark.
+pub(crate) fn name(tree: &Tree, word: &str) -> String {
     let path = word.strip_prefix('/').filter(|_| tree.is_live());
     let file = path.and_then(|p| tree.place(p).canonicalize().ok());
-    let name = file.as_deref().and_then(|f| f.file_name()?.to_str()).unwrap_or(word);
-    name.strip_prefix("/dev/").unwrap_or(name).to_owned()
+    let path = file.as_deref().and_then(Path::to_str).unwrap_or(word);
+    path.strip_prefix("/dev/").unwrap_or(path).replace('/', "!")
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //
 //= Documentation/block/switching-sched.rst; Documentation/ABI/stable/sysfs-block
 
+use crate::disks::chosen_scheduler;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -200,9 +201,8 @@ impl Queue {
     /// The disk is gone, or has no schedulers.
     pub fn scheduler(&self) -> Result<String, QueueError> {
         let text = self.read("scheduler").map_err(|e| self.error("read", "scheduler", e))?;
-        let chosen = text.split_whitespace().find_map(|n| n.strip_prefix('[')?.strip_suffix(']'));
         // Without brackets it is the only word.
-        Ok(chosen.unwrap_or(text.trim()).to_owned())
+        Ok(chosen_scheduler(&text).unwrap_or(&text).to_owned())
     }
 
     /// Reads what a change of scheduler would reset, and the files of `more`.

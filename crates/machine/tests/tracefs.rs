@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A loop device over a file, which is let go at the end.
@@ -38,6 +39,12 @@ impl Drop for Loop {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["-d", &self.device]).status();
     }
+}
+
+/// One test at a time: the events of one would be those of another disk to the others.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The tap on a loop device, or why there is none.
@@ -77,6 +84,7 @@ fn instances() -> Vec<PathBuf> {
 
 #[test]
 fn every_request_of_a_program_is_there() {
+    let _guard = alone();
     let Some((disk, mut tap)) = tap(8 << 20) else { return };
     read_backwards(&disk.device, 500);
     let mut events: Vec<BlockEvent> = Vec::new();
@@ -103,6 +111,7 @@ fn every_request_of_a_program_is_there() {
 
 #[test]
 fn what_nobody_read_in_time_is_counted() {
+    let _guard = alone();
     let Some((disk, mut tap)) = tap(0) else { return };
     // 64 KiB hold some 350 requests with three events each.
     read_backwards(&disk.device, 4000);
@@ -116,6 +125,7 @@ fn what_nobody_read_in_time_is_counted() {
 
 #[test]
 fn a_busy_neighbour_is_filtered() {
+    let _guard = alone();
     let (Some((disk, tap)), Some(neighbour)) = (tap(1 << 20), Loop::new()) else { return };
     drop(tap);
     let options = Options { devices: vec![disk.number()], others_max: 300, ..Options::default() };
@@ -143,6 +153,7 @@ fn a_busy_neighbour_is_filtered() {
 
 #[test]
 fn an_instance_goes_with_its_owner() {
+    let _guard = alone();
     let Some((disk, tap)) = tap(1 << 20) else { return };
     // Other tests of this process have instances, too: this one has the filter of its own disk.
     let (major, minor) = disk.number();

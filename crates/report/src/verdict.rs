@@ -37,7 +37,8 @@ impl Judged {
     pub(crate) fn shown(&self, value: f64) -> String {
         match self.stem {
             "verdict-wait" if self.wait.is_time() => time(Duration::from_ns(whole(1e9 / value))),
-            "verdict-wait" => format!("{:.1}%", (1.0 / value - 1.0) / 10.0),
+            // Percent of frames, plus one.
+            "verdict-wait" => format!("{:.1}%", 1.0 / value - 1.0),
             "verdict-throughput" => format!("{} MiB/s", mib(whole(value))),
             _ if value < 0.1 => format!("{value:.3}"),
             _ => format!("{value:.2}"),
@@ -158,4 +159,23 @@ fn who_waits(waiting: &Waiting, runs: &Runs<'_>) -> String {
 
 fn fairness() -> String {
     "Fairness, the smallest share over the largest,".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_frames_are_shown_in_percent() {
+        let subject = "The share of late frames".to_owned();
+        let judged = Judged {
+            subject,
+            stem: "verdict-wait",
+            less_is_better: true,
+            values: Vec::new(),
+            wait: Wait::Frames,
+        };
+        // What is judged is the inverse of percent plus one.
+        assert_eq!(judged.shown(1.0 / 3.5), "2.5%");
+    }
 }

@@ -205,7 +205,7 @@ impl Names {
 }
 
 /// Returns the name without control characters.
-fn printable(name: &str) -> Cow<'_, str> {
+pub(crate) fn printable(name: &str) -> Cow<'_, str> {
     if name.chars().any(char::is_control) {
         Cow::Owned(name.replace(char::is_control, "\u{fffd}"))
     } else {

@@ -76,7 +76,7 @@ pub(super) fn not_kept(report: &Report<'_>) -> String {
 }
 
 /// A disk that is idle on purpose for less than this part of a run (a fifth) is not warned about: it hardly
-/// slows anybody.
+/// slows other groups.
 const IDLE_PART: u64 = 5;
 
 /// A warning for each scheduler that kept the disk idle for tasks that waited for their limit. It waits for

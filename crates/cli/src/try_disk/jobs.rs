@@ -2,7 +2,9 @@
 //! their process.
 //!
 //! All processes of fio have one name. So each section gets a fio of its own, and requests are those of the
-//! section whose fio the thread descends from. A section that ends before the trial does is started again.
+//! section whose fio the thread descends from. A section that ends before the trial does is started again,
+//! and all are with each change of scheduler: the kernel's BFQ may take programs that all had their first
+//! request under it at once for one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -99,12 +101,20 @@ fn descend(pid: u32, at: usize, threads: &mut BTreeMap<u32, usize>) {
     }
 }
 
-impl Drop for Jobs {
-    fn drop(&mut self) {
+impl Jobs {
+    /// Ends all processes; the next [`Self::tend`] starts them again.
+    pub(super) fn end(&mut self) {
         for fio in self.sections.iter_mut().filter_map(|s| s.fio.as_mut()) {
             // fio ends its jobs on SIGTERM; on SIGKILL it could not.
             let _ = Command::new("kill").arg(fio.id().to_string()).stderr(Stdio::null()).status();
             let _ = fio.wait();
         }
+        self.sections.iter_mut().for_each(|s| s.fio = None);
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        self.end();
     }
 }

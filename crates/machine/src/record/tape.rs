@@ -219,7 +219,9 @@ fn cgroup(pid: u32) -> String {
         (controllers.is_empty() || is_of_disks).then(|| (is_of_disks, path.to_owned()))
     };
     let found = text.lines().filter_map(of).max_by_key(|(is_of_disks, _)| *is_of_disks);
-    found.map(|(_, path)| path).filter(|path| path != "/").unwrap_or_default()
+    let path = found.map(|(_, path)| path).filter(|path| path != "/").unwrap_or_default();
+    // Its owner may have named it, and the path is shown on a terminal.
+    path.replace(char::is_control, "\u{fffd}")
 }
 
 /// Writes that this process itself sends to the disk.

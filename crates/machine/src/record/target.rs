@@ -1,5 +1,7 @@
 //! From what a user calls a disk to the device numbers that the kernel's events have.
 
+use crate::disks::chosen_scheduler;
+use crate::locate;
 use crate::tree::Tree;
 use std::path::Path;
 
@@ -71,23 +73,19 @@ fn has_sectors(tree: &Tree, name: &str) -> bool {
 }
 
 fn find(tree: &Tree, asked: &str) -> Result<Target, String> {
-    // Links such as those of /dev/disk/by-id lead to the device.
-    let real = Path::new(asked).is_absolute().then(|| std::fs::canonicalize(asked).ok()).flatten();
-    let path = real.as_deref().unwrap_or(Path::new(asked));
-    let name = path.strip_prefix("/dev").unwrap_or(path).to_string_lossy().replace('/', "!");
+    let name = locate::name(tree, asked);
     let found = disk(tree, &name, &name, None).or_else(|| partition(tree, &name));
     found.ok_or_else(|| {
         let disks: Vec<String> =
             tree.names("sys/block").into_iter().filter(|n| has_sectors(tree, n)).collect();
         let there = if disks.is_empty() { "none".to_owned() } else { disks.join(", ") };
-        let what = if path.is_file() { "a file, not a disk" } else { "no disk of this machine" };
+        let what = if Path::new(asked).is_file() { "a file, not a disk" } else { "no disk of this machine" };
         format!("'{asked}' is {what}; there are {there}")
     })
 }
 
 fn partition(tree: &Tree, name: &str) -> Option<Target> {
-    let has = |disk: &&String| tree.exists(&format!("sys/block/{disk}/{name}/partition"));
-    let parent = tree.names("sys/block").iter().find(has).cloned()?;
+    let parent = locate::disk_of_partition(tree, name)?;
     let number = |file: &str| tree.number::<u64>(&format!("sys/block/{parent}/{name}/{file}"));
     let (start, size) = (number("start")?, number("size")?);
     disk(tree, &parent, name, Some((start, start + size)))
@@ -96,21 +94,11 @@ fn partition(tree: &Tree, name: &str) -> Option<Target> {
 fn disk(tree: &Tree, disk: &str, name: &str, range: Option<(u64, u64)>) -> Option<Target> {
     let plain = !disk.is_empty() && disk != "." && disk != "..";
     let folder = format!("sys/block/{disk}");
-    let number = plain.then(|| dev(tree, &folder)).flatten()?;
-    let parts = tree.names(&folder).into_iter().map(|part| format!("{folder}/{part}"));
-    let parts = parts.filter(|part| tree.exists(&format!("{part}/partition")));
-    let partitions = parts.filter_map(|part| dev(tree, &part)).collect();
+    let mut numbers = if plain { tree.devices(disk) } else { Vec::new() }.into_iter();
+    let (number, partitions) = (numbers.next()?, numbers.collect());
     let text = tree.text(&format!("{folder}/queue/scheduler")).unwrap_or_default();
-    let chosen = text.split_whitespace().find_map(|w| w.strip_prefix('[')?.strip_suffix(']'));
-    let scheduler = chosen.map(str::to_owned);
+    let scheduler = chosen_scheduler(&text).map(str::to_owned);
     Some(Target { disk: disk.to_owned(), name: name.to_owned(), number, partitions, range, scheduler })
-}
-
-/// The number in a folder's file `dev`: `8:0`.
-fn dev(tree: &Tree, folder: &str) -> Option<(u32, u32)> {
-    let text = tree.text(&format!("{folder}/dev"))?;
-    let (major, minor) = text.split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -93,7 +93,8 @@ pub enum Wait {
     /// The mean start-up, in seconds.
     StartUp,
     /// Frames of films that came too late, in percent; plus one, so that there are ratios of none. One frame
-    /// of 500 is a ratio of 1.2, which chance may take, and not of 3.
+    /// of 500 is a ratio of 1.2, which chance may take.
+    //= docs/reference/choices.md#advise-late-frames
     Frames,
     /// How long the job took, in seconds.
     Took,

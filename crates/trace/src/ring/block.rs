@@ -3,7 +3,7 @@
 use super::format::{EventFormat, Field};
 use crate::event::{Action, kind, of_letters};
 use crate::fields::on_a_disk;
-use crate::record::{Flags, Op};
+use crate::record::{Flags, Op, printable};
 use fairhead_core::units::{Class, IoPrio};
 use std::collections::BTreeMap;
 
@@ -23,11 +23,12 @@ pub const EVENTS: [(&str, Action); 7] = [
 pub struct Comm([u8; 16]);
 
 impl Comm {
-    /// Returns the name, with what is no UTF-8 replaced.
+    /// Returns the name, with what is no UTF-8 and what a terminal would obey replaced: any process may name
+    /// itself.
     #[must_use]
     pub fn text(&self) -> String {
         let end = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
-        String::from_utf8_lossy(&self.0[..end]).into_owned()
+        printable(&String::from_utf8_lossy(&self.0[..end])).into_owned()
     }
 
     fn of(bytes: &[u8]) -> Self {
@@ -202,4 +203,15 @@ fn priority(word: u32) -> Option<IoPrio> {
         _ => return None,
     };
     Some(IoPrio::new(class, (word & 7) as u8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_does_not_command_a_terminal() {
+        assert_eq!(Comm::of(b"\x1b[2Jevil\0rest").text(), "\u{fffd}[2Jevil");
+        assert_eq!(Comm::of(b"fio").text(), "fio");
+    }
 }
