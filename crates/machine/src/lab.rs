@@ -177,14 +177,14 @@ fn wanted(setting: &Setting) -> String {
     format!("{light} and {heavy}")
 }
 
-/// The lab's name and tunables of a kernel's scheduler.
+/// The lab's name and tunables of a scheduler as the kernel has it.
 fn scheduler(setting: &Setting) -> Option<(String, AnyConfig)> {
-    let name = if setting.scheduler == "none" { "noop" } else { &setting.scheduler };
-    let mut config = (preset(name)?.config)();
+    let preset = preset(&setting.scheduler)?;
+    let mut config = preset.in_kernel()?;
     for (tunable, value) in &setting.tunables {
         config.set(tunable, *value).ok()?;
     }
-    Some((name.to_owned(), config))
+    Some((preset.name.to_owned(), config))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "figures for people, of a few digits")]

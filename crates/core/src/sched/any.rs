@@ -270,6 +270,19 @@ impl Preset {
     pub fn has_controller(&self) -> bool {
         self.name.ends_with("+groups")
     }
+
+    /// The tunables with which this scheduler decides as the current kernel's of the same name does, as far as
+    /// is known; `None` if no current kernel has it.
+    ///
+    /// They differ from [`config`](Self::config) for `bfq` only: what Fairhead adds to BFQ is off (`quirks`).
+    #[must_use]
+    pub fn in_kernel(&self) -> Option<AnyConfig> {
+        match self.name {
+            "bfq" => Some(AnyConfig::Bfq(bfq::Config { quirks: true, ..bfq::Config::default() })),
+            "noop" | "mq-deadline" | "kyber" => Some((self.config)()),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the preset of this name; `None` if there is none.

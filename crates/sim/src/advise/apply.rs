@@ -202,6 +202,9 @@ fn slice(path: &str) -> String {
 
 fn fairhead(candidate: &Candidate) -> Vec<String> {
     let mut command = format!("--sched {}", shown(candidate.preset));
+    if candidate.config.get("quirks") == Some(1) {
+        command.push_str(" --set quirks=1");
+    }
     for &(name, raw) in candidate.set {
         command.push_str(&format!(" --set {name}={}", candidate.value(name, raw)));
     }

@@ -4,6 +4,11 @@
 //! is there to be turned: a file in sysfs, or a `--set` of `fairhead serve`. One or two values each, in the
 //! direction in which the default is a compromise. What stands in for its successor (`cfq-ts1`, `bfq-v0`,
 //! `deadline-2.6.9`, `deadline` for `mq-deadline`) is for study, not for use.
+//!
+//! A scheduler that a kernel has is tried as the kernel has it ([`in_kernel`]). Fairhead's BFQ has
+//! protections that the kernel's lacks, so it is another candidate: `bfq in Fairhead`.
+//!
+//! [`in_kernel`]: fairhead_core::sched::any::Preset::in_kernel
 //
 //= Documentation/block/bfq-iosched.rst, deadline-iosched.rst, kyber-iosched.rst: what each tunable is for
 
@@ -35,18 +40,29 @@ struct Entry {
     set: &'static [(&'static str, u64)],
     when: When,
     why: &'static str,
+    /// Where it is used: in a kernel if one has it, or in Fairhead although a kernel has its own.
+    ours: bool,
 }
 
+/// A scheduler as a kernel has it, if one does.
 const fn entry(
     preset: &'static str,
     set: &'static [(&'static str, u64)],
     when: When,
     why: &'static str,
 ) -> Entry {
-    Entry { preset, set, when, why }
+    Entry { preset, set, when, why, ours: false }
+}
+
+/// Fairhead's version of a scheduler that a kernel has, too.
+const fn ours(preset: &'static str, when: When, why: &'static str) -> Entry {
+    Entry { preset, set: &[], when, why, ours: true }
 }
 
 const MS: u64 = 1_000_000;
+
+const OURS: &str =
+    "protects programs that start also from the drive's own queue, and tells them from streams";
 
 /// In the order in which they are tried when the budget is not enough for all; and, of those that are equal,
 /// in which they are named: none, schedulers as they are, then those with tunables.
@@ -55,6 +71,7 @@ const TABLE: &[Entry] = &[
     entry("mq-deadline", &[], When::Always, "the kernel's default for devices with one queue"),
     entry("bfq", &[], When::Always, "what waits is served first, and everybody gets a share"),
     entry("kyber", &[], When::Flash, "keeps reads short on fast flash by holding writes back"),
+    ours("bfq", When::Rotational, OURS),
     entry("cfq", &[], When::Always, "slices for each task: fair, and kind to who reads in order"),
     entry("as", &[], When::Rotational, "waits for the next read of who reads in order"),
     entry("noop+groups", &[], When::Groups, "the shares of groups, and nothing else"),
@@ -99,9 +116,9 @@ const TABLE: &[Entry] = &[
 /// Where a candidate can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In current kernels, and in Fairhead.
+    /// In current kernels, and in Fairhead, which then decides as the kernel.
     Kernel,
-    /// In Fairhead: `serve`, `mount`.
+    /// In Fairhead only: `serve`, `mount`.
     Fairhead,
 }
 
@@ -110,7 +127,7 @@ pub enum Place {
 pub struct Candidate {
     /// The preset.
     pub preset: &'static str,
-    /// The tunables that differ from the preset, with raw values.
+    /// The tunables that are tried with other values than the scheduler's defaults, with raw values.
     pub set: &'static [(&'static str, u64)],
     /// All tunables.
     pub config: AnyConfig,
@@ -122,10 +139,13 @@ pub struct Candidate {
 
 impl Candidate {
     /// Returns the name with its tunables, such as `bfq, low_latency=0`, as users know it: `none`, not
-    /// `noop`.
+    /// `noop`. Fairhead's version of a scheduler that kernels have, too, is `bfq in Fairhead`.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = shown(self.preset).to_owned();
+        if self.is_ours() {
+            name.push_str(" in Fairhead");
+        }
         for &(tunable, raw) in self.set {
             name.push_str(&format!(", {tunable}={}", self.value(tunable, raw)));
         }
@@ -139,6 +159,12 @@ impl Candidate {
         unit.map_or_else(|| raw.to_string(), |u| Shown(u, raw).to_string())
     }
 
+    /// Whether it is Fairhead's version of a scheduler that kernels have, too.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.place == Place::Fairhead && is_in_kernel(self.preset)
+    }
+
     fn tunable(&self, name: &str) -> Option<&'static Tunable> {
         self.config.list().iter().find(|t| t.name == name)
     }
@@ -146,12 +172,18 @@ impl Candidate {
     /// None if there is no such preset, or it has no such tunable: a mistake in the table, which a test
     /// finds.
     fn of(e: &Entry) -> Option<Self> {
-        let mut config = (preset(e.preset)?.config)();
+        let preset = preset(e.preset)?;
+        let (place, mut config) = match preset.in_kernel() {
+            Some(config) if !e.ours => (Place::Kernel, config),
+            _ => (Place::Fairhead, (preset.config)()),
+        };
         e.set.iter().try_for_each(|&(tunable, raw)| config.set(tunable, raw)).ok()?;
-        let in_kernel = matches!(e.preset, "noop" | "mq-deadline" | "kyber" | "bfq");
-        let place = if in_kernel { Place::Kernel } else { Place::Fairhead };
         Some(Self { preset: e.preset, set: e.set, config, place, why: e.why })
     }
+}
+
+fn is_in_kernel(name: &str) -> bool {
+    preset(name).is_some_and(|p| p.in_kernel().is_some())
 }
 
 /// A queue deeper than SATA's means an interface with several hardware queues: our choice, since a disk file
@@ -171,7 +203,8 @@ pub fn kernels_default(facts: &Facts) -> &'static str {
 /// What is tried, the default first: all that make sense, or of these the presets in `only`, without
 /// tunables.
 ///
-/// A preset that is named is tried whether the table has it for such a disk or not.
+/// A preset that is named is tried whether the table has it for such a disk or not: as a kernel has it and,
+/// if the two differ, as Fairhead has it.
 #[must_use]
 pub(super) fn choose(
     jobs: &JobFile,
@@ -191,7 +224,7 @@ pub(super) fn choose(
         When::Writes => writes,
         When::Groups => jobs.cgroups.len() > 1,
     };
-    let is_default = |c: &Candidate| c.preset == default && c.set.is_empty();
+    let is_default = |c: &Candidate| c.preset == default && c.set.is_empty() && !c.is_ours();
     let mut all: Vec<Candidate> = TABLE.iter().filter(makes_sense).filter_map(Candidate::of).collect();
     if !all.iter().any(is_default) {
         let named = preset(default).map(|p| entry(p.name, &[], When::Always, "what is in use now"));
@@ -202,16 +235,21 @@ pub(super) fn choose(
     all
 }
 
-/// These presets, without tunables, behind the default.
+/// These presets, without tunables, behind the default, which is a kernel's if one has it.
 fn named(only: &[&'static str], default: &str) -> Vec<Candidate> {
     let why = |name: &str| TABLE.iter().find(|e| e.preset == name).map_or("it was asked for", |e| e.why);
     let of =
         |name: &str| preset(name).and_then(|p| Candidate::of(&entry(p.name, &[], When::Always, why(name))));
+    let of_ours = |name: &str| {
+        let p = preset(name).filter(|p| p.in_kernel().is_some_and(|config| config != (p.config)()))?;
+        Candidate::of(&ours(p.name, When::Always, OURS))
+    };
     let mut all: Vec<Candidate> = of(default).into_iter().collect();
     for name in only {
         if all.iter().all(|c| c.preset != *name) {
             all.extend(of(name));
         }
+        all.extend(of_ours(name));
     }
     all
 }
@@ -242,7 +280,8 @@ mod tests {
     fn every_entry_is_a_preset_with_tunables_that_change_something() {
         for e in TABLE {
             let c = Candidate::of(e).unwrap_or_else(|| panic!("{e:?}"));
-            let plain = (preset(e.preset).unwrap().config)();
+            let preset = preset(e.preset).unwrap();
+            let plain = preset.in_kernel().filter(|_| !e.ours).unwrap_or_else(preset.config);
             assert_eq!(c.config == plain, e.set.is_empty(), "{}", c.name());
         }
     }
@@ -281,6 +320,19 @@ mod tests {
             choose(&jobs, &facts(true, 32), "mq-deadline", Some(only)).iter().map(|c| c.preset).collect()
         };
         assert_eq!(only(&["noop", "mq-deadline", "kyber"]), ["mq-deadline", "noop", "kyber"]);
-        assert_eq!(only(&["bfq"]), ["mq-deadline", "bfq"]);
+        assert_eq!(only(&["bfq"]), ["mq-deadline", "bfq", "bfq"]);
+    }
+
+    #[test]
+    fn what_a_kernel_has_is_judged_as_the_kernel_has_it() {
+        let jobs = crate::job::parse("[a]\nrw=read\nsize=1m\n", "t").unwrap();
+        let all = choose(&jobs, &facts(true, 32), "bfq", None);
+        assert_eq!((all[0].name(), all[0].place), ("bfq".to_owned(), Place::Kernel));
+        let quirks = |c: &Candidate| c.config.get("quirks");
+        for c in all.iter().filter(|c| c.preset == "bfq") {
+            assert_eq!(quirks(c), Some(u64::from(c.place == Place::Kernel)), "{}", c.name());
+        }
+        let ours: Vec<String> = all.iter().filter(|c| c.is_ours()).map(Candidate::name).collect();
+        assert_eq!(ours, ["bfq in Fairhead"]);
     }
 }

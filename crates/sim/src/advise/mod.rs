@@ -403,7 +403,9 @@ fn run_race(
     keep: &dyn Keep,
     stage: &(dyn Fn(Stage) + Sync),
 ) -> std::result::Result<Race, Stopped> {
-    let plain = |c: &Candidate| candidates.iter().position(|o| o.preset == c.preset && o.set.is_empty());
+    let is_plain =
+        |o: &Candidate, c: &Candidate| (o.preset, o.place) == (c.preset, c.place) && o.set.is_empty();
+    let plain = |c: &Candidate| candidates.iter().position(|o| is_plain(o, c));
     let entrant = |(i, c): (usize, &Candidate)| Entrant {
         is_choice: c.place == Place::Kernel,
         plain: plain(c).unwrap_or(i),
