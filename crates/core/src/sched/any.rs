@@ -271,8 +271,8 @@ impl Preset {
         self.name.ends_with("+groups")
     }
 
-    /// The tunables with which this scheduler decides as the current kernel's of the same name does, as far as
-    /// is known; `None` if no current kernel has it.
+    /// Returns the tunables with which this scheduler decides as the current kernel's of the same name does,
+    /// as far as is known; `None` if no current kernel has it.
     ///
     /// They differ from [`config`](Self::config) for `bfq` only: what Fairhead adds to BFQ is off (`quirks`).
     #[must_use]
