@@ -376,6 +376,7 @@ pub(super) fn object(labels: &Labels, question: &Question, advice: &Advice) -> V
         "reckoned_work_ns_at_most": question.work.as_ns(),
         "run_times_cut_to_permille": advice.shortened,
         "winner": advice.candidates[advice.race.winner()].name(),
+        "best_in_kernel": advice.candidates[advice.race.choice].name(),
         "default": advice.candidates[0].name(),
         "verdict": advice.verdict(question),
         "wait": {
