@@ -3,16 +3,20 @@
 //! `FAIRHEAD_SOAK` says for how many minutes; without it each front has a few seconds, which only shows that
 //! the load runs and that the program is as small afterwards as before.
 //!
-//! At `serve`, connections come and go in each state that a connection can have, one client stays, and the
-//! control socket makes and removes groups and changes scheduler, tunables and depth. At `mount`, files and
-//! folders are created, written, copied, cut and removed, and processes in cgroups come and go, under the
-//! same control requests. A hundred times or more, resident memory, descriptors and threads are read from
-//! `/proc`.
+//! At `serve`, connections come and go in each state that a connection can have, one client stays, exports
+//! are added, resized and removed, and the control socket makes and removes groups and changes scheduler,
+//! tunables and depth. At `mount`, files and folders are created, written, copied, cut and removed, and
+//! processes in cgroups come and go, under the same control requests. A hundred times or more, resident
+//! memory, descriptors and threads are read from `/proc`.
 //!
-//! Flat means: between the third and the last quarter of the time, the median of the resident memory grows by
-//! less than [`GROWTH_KIB`] a minute, and the largest number of descriptors and of threads by none but
-//! [`FEW`]. When the load has gone, `serve` has as many descriptors as before, and [`FEW`] for the pipes that
-//! it keeps.
+//! The load is random, so what is open at a given moment is, too. It is judged by what no load can change:
+//!
+//! - When the load has gone, the process has no more descriptors than before, beside the pipes that it keeps
+//!   to use them again, and no more than [`THREADS_KEPT`] threads more. It has [`SETTLES`] to get there.
+//! - Under the load there are never more descriptors and threads than the [caps](Caps) that follow from how
+//!   the process was started.
+//! - If the soak takes ten minutes or more, the median of the resident memory grows by less than
+//!   [`GROWTH_KIB`] a minute between the third and the last quarter of the time.
 //!
 //! A mount has [few arenas](ARENAS_MAX) of the C library's heap, too: each has gaps, and what is free in one
 //! is of no use to the threads of others. That shows within seconds, so each run judges it.
@@ -43,8 +47,29 @@ use tempfile::TempDir;
 
 /// The most that the median of resident memory may grow in a minute, in KiB.
 const GROWTH_KIB: f64 = 64.0;
-/// Descriptors or threads by which two quarters may differ, since the load is random.
-const FEW: u64 = 4;
+/// The most threads more when the load has gone: `mount` keeps four threads for names, of which it has one at
+/// first, and the kernel keeps a worker of each kind for the engine's ring.
+const THREADS_KEPT: u64 = 5;
+/// The longest time until what the load used is given back: the kernel ends idle workers of a ring after
+/// 5 s.
+const SETTLES: Duration = Duration::from_secs(20);
+/// The descriptors of the pipes that a server keeps at most.
+const PIPES_MAX: u64 = 64;
+/// The connections that the server is started with at most, and the clients of a control socket.
+const CONNECTIONS_MAX: u64 = 64;
+const CONTROLS_MAX: u64 = 16;
+/// The descriptors of the exports that are added: three images at a time, one of them being removed, with
+/// five descriptors each.
+const ADDED_MAX: u64 = 15;
+/// The limit of descriptors that the mount is started with. A quarter is for files that the kernel knows, a
+/// half for those that programs have open, of which the only user gets a half.
+const MOUNT_DESCRIPTORS: u64 = 512;
+/// The threads for names and the workers of the ring that a mount has at most, and the descriptors that each
+/// opens for a moment.
+const NAME_THREADS_MAX: u64 = 32;
+const PASSING: u64 = 3;
+/// The most workers of the ring: eight for files, and for sockets those that the engine asks for, a few.
+const WORKERS_MAX: u64 = 16;
 /// The most arenas of a mount's heap beside the first one.
 const ARENAS_MAX: usize = 1;
 /// How long a front has without `FAIRHEAD_SOAK`.
@@ -55,7 +80,10 @@ const SIZE: u64 = 32 << 20;
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     resident_kib: u64,
+    /// All but those of pipes.
     descriptors: u64,
+    /// Those of pipes: two for each.
+    pipes: u64,
     threads: u64,
 }
 
@@ -66,8 +94,126 @@ impl Sample {
             let line = status.lines().find_map(|l| l.strip_prefix(name)).expect("a line of that name");
             line.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number")
         };
-        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs").count() as u64;
-        Self { resident_kib: number("VmRSS:"), descriptors, threads: number("Threads:") }
+        let (mut descriptors, mut pipes) = (0, 0);
+        for entry in fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs").flatten() {
+            // One that is closed meanwhile leads nowhere.
+            let Ok(file) = fs::read_link(entry.path()) else { continue };
+            let is_pipe = file.to_string_lossy().starts_with("pipe:");
+            *(if is_pipe { &mut pipes } else { &mut descriptors }) += 1;
+        }
+        Self { resident_kib: number("VmRSS:"), descriptors, pipes, threads: number("Threads:") }
+    }
+
+    /// Whether nothing is left of a load before which it was as `before`.
+    fn is_as_small_as(&self, before: &Self) -> bool {
+        self.descriptors <= before.descriptors && self.threads <= before.threads + THREADS_KEPT
+    }
+
+    /// Waits until nothing is left of the load. Returns what is left after [`SETTLES`] at the latest.
+    fn settled(pid: u32, before: &Self) -> Self {
+        let began = Instant::now();
+        loop {
+            let sample = Self::of(pid);
+            if sample.is_as_small_as(before) || began.elapsed() > SETTLES {
+                return sample;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// The most descriptors (beside those of pipes) and threads that a load can make a process have, in addition
+/// to those that it had before.
+#[derive(Clone, Copy, Debug)]
+struct Caps {
+    descriptors: u64,
+    threads: u64,
+}
+
+impl Caps {
+    const SERVE: Self =
+        Self { descriptors: CONNECTIONS_MAX + CONTROLS_MAX + ADDED_MAX, threads: CONTROLS_MAX + WORKERS_MAX };
+    const MOUNT: Self = Self {
+        descriptors: MOUNT_DESCRIPTORS / 2 + CONTROLS_MAX + PASSING * NAME_THREADS_MAX,
+        threads: NAME_THREADS_MAX + CONTROLS_MAX + WORKERS_MAX,
+    };
+}
+
+/// A process before, under and after a load.
+struct Soak {
+    before: Sample,
+    under_load: Vec<Sample>,
+    after: Sample,
+    caps: Caps,
+    minutes: f64,
+}
+
+impl Soak {
+    /// What is wrong: a line for each fault.
+    fn faults(&self) -> Vec<String> {
+        let Self { before, after, caps, .. } = self;
+        let mut faults = Vec::new();
+        let mut must = |is_so: bool, fault: String| faults.extend((!is_so).then_some(fault));
+        must(
+            after.is_as_small_as(before),
+            format!("not all is given back: {before:?} before, {after:?} after"),
+        );
+        let most = |what: fn(&Sample) -> u64| self.under_load.iter().map(what).max().unwrap_or(0);
+        let (descriptors, threads, pipes) =
+            (most(|s| s.descriptors), most(|s| s.threads), most(|s| s.pipes).max(after.pipes));
+        must(
+            descriptors <= before.descriptors + caps.descriptors,
+            format!(
+                "{descriptors} descriptors, {} before and {} more at most",
+                before.descriptors, caps.descriptors
+            ),
+        );
+        must(
+            threads <= before.threads + caps.threads,
+            format!("{threads} threads, {} before and {} more at most", before.threads, caps.threads),
+        );
+        must(pipes <= before.pipes + PIPES_MAX, format!("{pipes} descriptors of pipes"));
+        if self.is_long() {
+            let growth = self.growth();
+            must(growth < GROWTH_KIB, format!("memory grows by {growth:.1} KiB a minute"));
+        }
+        faults
+    }
+
+    /// Whether it was long enough to judge whether memory grows.
+    fn is_long(&self) -> bool {
+        self.minutes >= 10.0
+    }
+
+    /// How many KiB the resident memory grows in a minute.
+    fn growth(&self) -> f64 {
+        let quarter = self.under_load.len() / 4;
+        let [third, last] = [2, 3].map(|i| {
+            let mut all: Vec<u64> =
+                self.under_load[i * quarter..(i + 1) * quarter].iter().map(|s| s.resident_kib).collect();
+            all.sort_unstable();
+            all[all.len() / 2] as f64
+        });
+        (last - third) / (self.minutes / 4.0)
+    }
+
+    /// Prints the figures, and panics if anything is wrong.
+    fn judge(&self, name: &str) {
+        let most = |what: fn(&Sample) -> u64| self.under_load.iter().map(what).max().unwrap_or(0);
+        println!(
+            "{name}: {:.1} KiB a minute; at most {} descriptors, {} of pipes and {} threads; before {:?}, after {:?}",
+            self.growth(),
+            most(|s| s.descriptors),
+            most(|s| s.pipes),
+            most(|s| s.threads),
+            self.before,
+            self.after
+        );
+        if !self.is_long() {
+            println!("{name}: too short to judge whether memory grows");
+        }
+        let faults = self.faults();
+        assert!(faults.is_empty(), "{name}: {}", faults.join("; "));
     }
 }
 
@@ -98,6 +244,7 @@ fn arenas(pid: u32) -> usize {
 #[derive(Default, Debug)]
 struct Done {
     connections: AtomicU64,
+    exports: AtomicU64,
     requests: AtomicU64,
     controls: AtomicU64,
     files: AtomicU64,
@@ -106,6 +253,10 @@ struct Done {
 
 fn count(number: &AtomicU64) {
     number.fetch_add(1, Ordering::Relaxed);
+}
+
+fn minutes() -> f64 {
+    duration().as_secs_f64() / 60.0
 }
 
 fn duration() -> Duration {
@@ -141,30 +292,42 @@ fn watch(name: &str, pid: u32, ends: &AtomicBool) -> Vec<Sample> {
     samples
 }
 
-/// Asserts that the last quarter is as the third, if the soak was long enough to tell.
-fn judge(name: &str, samples: &[Sample]) {
-    let quarter = samples.len() / 4;
-    let [third, last] = [2, 3].map(|i| &samples[i * quarter..(i + 1) * quarter]);
-    let median = |part: &[Sample]| {
-        let mut all: Vec<u64> = part.iter().map(|s| s.resident_kib).collect();
-        all.sort_unstable();
-        all[all.len() / 2] as f64
-    };
-    let most = |part: &[Sample], what: fn(&Sample) -> u64| part.iter().map(what).max().expect("samples");
-    let growth = (median(last) - median(third)) / (duration().as_secs_f64() / 240.0);
-    let figures = [third, last].map(|p| (median(p), most(p, |s| s.descriptors), most(p, |s| s.threads)));
-    println!(
-        "{name}: {growth:.1} KiB a minute; KiB, descriptors and threads of two quarters: {figures:?}; at first {:?}, \
-         at last {:?}",
-        samples[0],
-        samples[samples.len() - 1]
-    );
-    if duration() < Duration::from_secs(600) {
-        return println!("{name}: too short to judge what grows");
+/// A control request, which must be answered well.
+fn ctl(socket: &Path, words: &[&str]) {
+    let out = fairhead().arg("ctl").arg(socket).args(words).output().unwrap();
+    // A server that is killed meanwhile is found by its samples.
+    assert!(out.status.success(), "ctl {words:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// Exports that come, are used, get another size and go, with and without their clients; and other sizes for
+/// an export whose clients write all the time.
+fn exports(socket: &Path, control: &Path, images: &Path, ends: &AtomicBool, done: &Done) {
+    let _part = Part(ends);
+    let mut chance = Chance(11);
+    let sizes = ["32m", "40m", "64m"];
+    for i in 0_u64.. {
+        if ends.load(Ordering::Relaxed) {
+            return;
+        }
+        let name = format!("x{i}");
+        let image = images.join(&name);
+        File::create(&image).unwrap().set_len(SIZE).unwrap();
+        ctl(control, &["export", "add", &format!("{name}={},weight=200", image.display())]);
+        let (mut client, _) = nbd_client::client(socket, &name).unwrap();
+        converse(&mut client, &mut chance, 4, done);
+        ctl(control, &["export", "resize", &name, sizes[chance.below(3) as usize]]);
+        ctl(control, &["export", "resize", "a", sizes[chance.below(3) as usize]]);
+        ctl(control, &["exports"]);
+        if i % 2 == 0 {
+            client.write_all(&request(DISCONNECT, 0, 0, 0)).unwrap();
+            ctl(control, &["export", "remove", &name]);
+        } else {
+            ctl(control, &["export", "remove", &name, "--force"]);
+        }
+        fs::remove_file(&image).unwrap();
+        count(&done.exports);
+        std::thread::sleep(Duration::from_millis(50));
     }
-    assert!(growth < GROWTH_KIB, "{name}: {growth:.1} KiB a minute");
-    assert!(figures[1].1 <= figures[0].1 + FEW, "{name}: descriptors: {figures:?}");
-    assert!(figures[1].2 <= figures[0].2 + FEW, "{name}: threads: {figures:?}");
 }
 
 /// Control requests of each kind, until the end. Each must be answered well.
@@ -186,9 +349,7 @@ fn controls(socket: &Path, ends: &AtomicBool, done: &Done) {
             _ => &[&["metrics"]],
         };
         for words in requests {
-            let out = fairhead().arg("ctl").arg(socket).args(*words).output().unwrap();
-            // A server that is killed meanwhile is found by its samples.
-            assert!(out.status.success(), "ctl {words:?}: {}", String::from_utf8_lossy(&out.stderr));
+            ctl(socket, words);
             count(&done.controls);
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -252,23 +413,25 @@ fn a_server_under_load_stays_as_large_as_it_is() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);
     let mut command = fairhead();
-    command.args(["serve", "--timeout", "60s"]);
+    command.args(["serve", "--timeout", "60s", "--connections", &CONNECTIONS_MAX.to_string()]);
     for name in ["a", "b"] {
         File::create(at(name)).unwrap().set_len(SIZE).unwrap();
         command.arg("--export").arg(format!("{name}={}", at(name).display()));
     }
+    fs::create_dir(at("images")).unwrap();
+    command.arg("--export-dir").arg(at("images"));
     command.arg("--socket").arg(at("s")).arg("--control").arg(at("c")).stdout(Stdio::null());
     let (process, line, _said) = start(&mut command);
     assert!(line.starts_with("fairhead: listening on "), "{line}");
     let pid = process.0.id();
     let (ends, done) = (AtomicBool::new(false), Done::default());
-    let (socket, control) = (at("s"), at("c"));
+    let (socket, control, images) = (at("s"), at("c"), at("images"));
     // What it opens at the first connection stays open.
     converse(&mut nbd_client::client(&socket, "a").unwrap().0, &mut Chance(1), 50, &done);
     std::thread::sleep(Duration::from_millis(300));
     let before = Sample::of(pid);
-    let samples = std::thread::scope(|scope| {
-        let (ends, done, socket, control) = (&ends, &done, &socket, &control);
+    let under_load = std::thread::scope(|scope| {
+        let (ends, done, socket, control, images) = (&ends, &done, &socket, &control, &images);
         (1..4).for_each(|seed| drop(scope.spawn(move || connections(socket, ends, done, seed))));
         scope.spawn(move || {
             let (mut client, _) = nbd_client::client(socket, "b").unwrap();
@@ -279,17 +442,13 @@ fn a_server_under_load_stays_as_large_as_it_is() {
             }
         });
         scope.spawn(move || controls(control, ends, done));
+        scope.spawn(move || exports(socket, control, images, ends, done));
         watch("serve", pid, ends)
     });
-    std::thread::sleep(Duration::from_secs(2));
-    let after = Sample::of(pid);
-    println!("serve: {done:?}; before {before:?}, after {after:?}");
-    judge("serve", &samples);
-    assert!(
-        after.descriptors <= before.descriptors + FEW,
-        "descriptors before {before:?} and after {after:?}"
-    );
-    for number in [&done.connections, &done.requests, &done.controls] {
+    println!("serve: {done:?}");
+    let after = Sample::settled(pid, &before);
+    Soak { before, under_load, after, caps: Caps::SERVE, minutes: minutes() }.judge("serve");
+    for number in [&done.connections, &done.requests, &done.controls, &done.exports] {
         assert!(number.load(Ordering::Relaxed) > 10, "hardly anything was done: {done:?}");
     }
 }
@@ -304,12 +463,10 @@ impl Mounted {
     fn new() -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         ["source", "mnt"].iter().for_each(|n| fs::create_dir(folder.path().join(n)).unwrap());
-        let (process, line, _) = start(
-            fairhead()
-                .args(["mount", "source", "mnt", "--control", "c"])
-                .current_dir(folder.path())
-                .stdout(Stdio::null()),
-        );
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -n {MOUNT_DESCRIPTORS} && exec \"$0\" mount source mnt --control c");
+        command.args(["-c", &limited]).arg(fairhead().get_program());
+        let (process, line, _) = start(command.current_dir(folder.path()).stdout(Stdio::null()));
         assert!(line.contains("scheduled by"), "{line}");
         Self { folder, process }
     }
@@ -389,8 +546,9 @@ fn a_mount_under_load_stays_as_large_as_it_is() {
     let pid = mounted.process.0.id();
     fs::write(mounted.at("large"), vec![5; 4 << 20]).unwrap();
     let (ends, done) = (AtomicBool::new(false), Done::default());
+    std::thread::sleep(Duration::from_millis(300));
     let before = Sample::of(pid);
-    let samples = std::thread::scope(|scope| {
+    let under_load = std::thread::scope(|scope| {
         let (ends, done, mounted) = (&ends, &done, &mounted);
         let control = mounted.folder.path().join("c");
         (1..4).for_each(|seed| drop(scope.spawn(move || files(&mounted.at(""), ends, done, seed).unwrap())));
@@ -398,12 +556,52 @@ fn a_mount_under_load_stays_as_large_as_it_is() {
         scope.spawn(move || controls(&control, ends, done));
         watch("mount", pid, ends)
     });
-    std::thread::sleep(Duration::from_secs(2));
+    let after = Sample::settled(pid, &before);
     let arenas = arenas(pid);
-    println!("mount: {done:?}; before {before:?}, after {:?}, arenas {arenas}", Sample::of(pid));
+    println!("mount: {done:?}; arenas {arenas}");
     assert!(arenas <= ARENAS_MAX, "{arenas} arenas");
-    judge("mount", &samples);
+    Soak { before, under_load, after, caps: Caps::MOUNT, minutes: minutes() }.judge("mount");
     for number in [&done.files, &done.controls] {
         assert!(number.load(Ordering::Relaxed) > 10, "hardly anything was done: {done:?}");
+    }
+}
+
+/// 1,000 samples of a load of 35 minutes that has a random number of files open, up to the caps, and what it
+/// leaves behind of each sample.
+fn soak(caps: Caps, left: impl Fn(u64) -> Sample) -> Soak {
+    let before = Sample { resident_kib: 50_000, descriptors: 18, pipes: 0, threads: 7 };
+    let mut chance = Chance(5);
+    let mut sample = |at: u64, share: u64| {
+        let left = left(at);
+        Sample {
+            resident_kib: before.resident_kib + chance.below(1 + 3000 * share) + left.resident_kib,
+            descriptors: before.descriptors + chance.below(1 + caps.descriptors * share) + left.descriptors,
+            pipes: chance.below(1 + PIPES_MAX * share) + left.pipes,
+            threads: before.threads + chance.below(1 + caps.threads * share) + left.threads,
+        }
+    };
+    let under_load = (0..1000).map(|at| sample(at, 1)).collect();
+    Soak { before, under_load, after: sample(1000, 0), caps, minutes: 35.0 }
+}
+
+#[test]
+fn chance_is_no_leak_and_what_stays_is_one() {
+    let nothing = Sample { resident_kib: 0, descriptors: 0, pipes: 0, threads: 0 };
+    for caps in [Caps::SERVE, Caps::MOUNT] {
+        assert_eq!(soak(caps, |_| nothing).faults(), [""; 0], "a random load that leaves nothing");
+        // One for the whole time, and one that goes with the load.
+        let one = |at: u64| Sample { descriptors: u64::from(at >= 500), ..nothing };
+        let faults = soak(caps, one).faults();
+        assert!(faults.iter().any(|f| f.starts_with("not all is given back")), "{faults:?}");
+        let held = |at: u64| Sample { descriptors: if at < 1000 { at } else { 0 }, ..nothing };
+        let faults = soak(caps, held).faults();
+        assert!(matches!(&faults[..], [f] if f.contains(" descriptors, 18 before and ")), "{faults:?}");
+        let threads = |at: u64| Sample { threads: at / 100, ..nothing };
+        assert!(!soak(caps, threads).faults().is_empty(), "a thread every three minutes");
+        let pipes = |at: u64| Sample { pipes: at / 10, ..nothing };
+        assert!(!soak(caps, pipes).faults().is_empty(), "three pipes a minute");
+        // The median of a random load grows by some KiB a minute, too.
+        let memory = |at: u64| Sample { resident_kib: at * 35 * 100 / 1000, ..nothing };
+        assert!(!soak(caps, memory).faults().is_empty(), "100 KiB a minute");
     }
 }
