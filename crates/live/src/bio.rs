@@ -134,6 +134,18 @@ impl fmt::Display for Errno {
 
 impl std::error::Error for Errno {}
 
+impl From<std::io::Error> for Errno {
+    fn from(e: std::io::Error) -> Self {
+        Self(e.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+impl From<rustix::io::Errno> for Errno {
+    fn from(e: rustix::io::Errno) -> Self {
+        Self(e.raw_os_error())
+    }
+}
+
 impl From<Errno> for std::io::Error {
     fn from(errno: Errno) -> Self {
         Self::from_raw_os_error(errno.0)
