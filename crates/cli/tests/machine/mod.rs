@@ -1,4 +1,5 @@
-//! What Linux guests of tests are made of: a kernel and a busybox of Debian's, and a first process.
+//! Linux guests of tests, in QEMU's software emulation: a kernel and a busybox of Debian's, and a first
+//! process. A test adds its disks to the [command](Guest::qemu).
 
 #![allow(dead_code, reason = "no test binary needs all of it")]
 #![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
@@ -7,13 +8,14 @@ use crate::process::Process;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The longest that a guest may live.
 const TIME_MAX: Duration = Duration::from_secs(150);
 
 /// What a virtio disk needs, in the order in which it can be loaded.
-pub(crate) const MODULES: [&str; 6] =
+const MODULES: [&str; 6] =
     ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
 
 /// Waits until it ends, or kills it.
@@ -37,7 +39,7 @@ pub(crate) fn said(process: &mut Process) -> String {
 
 /// What the guest is made of: the kernel's file, those of the modules that there are, and busybox.
 pub(crate) struct Guest {
-    pub(crate) kernel: PathBuf,
+    kernel: PathBuf,
     modules: Vec<PathBuf>,
     busybox: PathBuf,
 }
@@ -57,7 +59,21 @@ fn name_of(path: &Path) -> &str {
 }
 
 impl Guest {
+    /// Finds QEMU and what a guest is made of, or says what there is not.
     pub(crate) fn find() -> Option<Self> {
+        let qemu = Command::new("qemu-system-x86_64").arg("--version").stdout(Stdio::null()).status();
+        if qemu.is_err() {
+            println!("skipped: there is no qemu-system-x86_64");
+            return None;
+        }
+        let guest = Self::unpacked();
+        if guest.is_none() {
+            println!("skipped: there is no guest in target/guest: cargo xtask test unpacks one");
+        }
+        guest
+    }
+
+    fn unpacked() -> Option<Self> {
         let root = std::env::var_os("FAIRHEAD_GUEST")
             .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest"), PathBuf::from);
         let mut all = Vec::new();
@@ -71,6 +87,39 @@ impl Guest {
         modules.retain(is_wanted);
         let busybox = Some(root.join("bin/busybox")).filter(|b| b.exists())?;
         Some(Self { kernel, modules, busybox })
+    }
+
+    /// QEMU with this guest and so many MiB of memory, in a folder where it gets `initrd`, whose first process
+    /// is `init`; the word `MODULES` in there stands for the modules. It has no disks yet, and its console is
+    /// its standard input and output.
+    pub(crate) fn qemu(&self, folder: &Path, init: &str, memory: u32) -> Command {
+        let init = init.replace("MODULES", &MODULES.join(" "));
+        fs::write(folder.join("initrd"), self.initramfs(&init)).unwrap();
+        let mut machine = Command::new("qemu-system-x86_64");
+        machine
+            .args(["-accel", "tcg", "-smp", "1", "-nodefaults", "-no-user-config", "-no-reboot"])
+            .args(["-m", &memory.to_string(), "-display", "none", "-serial", "stdio"])
+            .args(["-append", "console=ttyS0 quiet no_timer_check panic=-1", "-initrd", "initrd"])
+            .arg("-kernel")
+            .arg(&self.kernel)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        machine
+    }
+
+    /// The guest's file system in memory, with its first process.
+    fn initramfs(&self, init: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        ["bin", "dev", "proc", "sys", "tmp"].iter().for_each(|dir| archive(&mut out, dir, 0o40755, &[]));
+        archive(&mut out, "bin/busybox", 0o100_755, &fs::read(&self.busybox).unwrap());
+        archive(&mut out, "init", 0o100_755, init.as_bytes());
+        for module in &self.modules {
+            archive(&mut out, name_of(module), 0o100_644, &fs::read(module).unwrap());
+        }
+        archive(&mut out, "TRAILER!!!", 0, &[]);
+        out
     }
 }
 
@@ -86,17 +135,4 @@ fn archive(out: &mut Vec<u8>, name: &str, mode: u32, data: &[u8]) {
     out.resize(out.len().next_multiple_of(4), 0);
     out.extend(data);
     out.resize(out.len().next_multiple_of(4), 0);
-}
-
-/// The guest's file system in memory, with its first process.
-pub(crate) fn initramfs(guest: &Guest, init: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    ["bin", "dev", "proc", "sys", "tmp"].iter().for_each(|dir| archive(&mut out, dir, 0o40755, &[]));
-    archive(&mut out, "bin/busybox", 0o100_755, &fs::read(&guest.busybox).unwrap());
-    archive(&mut out, "init", 0o100_755, init.as_bytes());
-    for module in &guest.modules {
-        archive(&mut out, name_of(module), 0o100_644, &fs::read(module).unwrap());
-    }
-    archive(&mut out, "TRAILER!!!", 0, &[]);
-    out
 }

@@ -464,7 +464,7 @@ impl Session {
                 answer(out, option, reply::ACK, &[]);
             }
             option::STRUCTURED_REPLY if data.is_empty() && self.extended => {
-                refuse(out, option, reply::EXTENDED_ALREADY, "extended headers imply them");
+                refuse(out, option, reply::EXT_HEADER_REQD, "extended headers imply them");
             }
             option::STRUCTURED_REPLY if data.is_empty() => {
                 self.structured = true;

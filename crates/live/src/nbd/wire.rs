@@ -47,7 +47,7 @@ pub(super) mod reply {
     pub(crate) const TLS_NEEDED: u32 = 1 << 31 | 5;
     pub(crate) const UNKNOWN: u32 = 1 << 31 | 6;
     pub(crate) const TOO_BIG: u32 = 1 << 31 | 9;
-    pub(crate) const EXTENDED_ALREADY: u32 = 1 << 31 | 10;
+    pub(crate) const EXT_HEADER_REQD: u32 = 1 << 31 | 10;
 }
 
 /// Facts about an export.
