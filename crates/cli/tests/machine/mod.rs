@@ -89,9 +89,9 @@ impl Guest {
         Some(Self { kernel, modules, busybox })
     }
 
-    /// QEMU with this guest and so many MiB of memory, in a folder where it gets `initrd`, whose first process
-    /// is `init`; the word `MODULES` in there stands for the modules. It has no disks yet, and its console is
-    /// its standard input and output.
+    /// QEMU with this guest and `memory` MiB of memory. Its file system in memory, with the first process
+    /// `init`, is written to `initrd` in the folder; the word `MODULES` in `init` stands for the modules. It
+    /// has no disks yet, and its console is its standard input and output.
     pub(crate) fn qemu(&self, folder: &Path, init: &str, memory: u32) -> Command {
         let init = init.replace("MODULES", &MODULES.join(" "));
         fs::write(folder.join("initrd"), self.initramfs(&init)).unwrap();

@@ -76,8 +76,8 @@ enum Handle {
     Folder(Arc<Vec<Entry>>),
 }
 
-/// By the kernel's number: a file on each mount that file handles are opened through; `None` where they cannot
-/// be.
+/// By the kernel's number: a file on each mount that file handles are opened through; `None` where they
+/// cannot be.
 type Mounts = HashMap<i32, Option<Weak<File>>>;
 
 /// See the [module](self).

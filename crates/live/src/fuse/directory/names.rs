@@ -1,7 +1,7 @@
 //! Names that come, go and change: files, folders, links and devices that are made without being opened.
 //!
-//! What is made belongs to its maker, although this process makes it. Nodes that are found by their names have
-//! to hear of each change.
+//! What is made belongs to its maker, although this process makes it. Nodes that are found by their names
+//! have to hear of each change.
 
 use super::by_descriptor::proc_path;
 use super::look_up::named;
