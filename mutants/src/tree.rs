@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 const PLACES: [(&str, &str); 3] = [
     ("crates/core", "crates/core/src/"),
     ("crates/sim", "crates/sim/src/engine/"),
-    ("crates/live", "crates/live/src/request_queue.rs"),
+    ("crates/live", "crates/live/src/request_queue/"),
 ];
 
 /// The folder with the rules of BFQ.
