@@ -27,11 +27,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "an elevator drives a scheduler, and hands it a context with its requests and books",
     ),
     (
-        "live/src",
-        &["fronts", "nbd", "vhost"],
-        "a server has exports and devices; a device counts and admits clients as an export does",
-    ),
-    (
         "sim/src",
         &["engine", "host", "job", "journal", "metrics", "why"],
         "the engine writes a journal, from which `why` explains the engine's clients",

@@ -1,6 +1,5 @@
-//! What an export has done, counted by the engine and read by others.
+//! What an export, or a device of a virtual machine, has done: counted by the engine and read by others.
 
-use super::session::{Command, Errno, Request};
 use fairhead_core::units::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,7 +31,7 @@ pub struct ExportStats {
 
 /// The counters of a server's exports by name, for any thread, also when the server is gone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Books(Arc<Mutex<Vec<Named>>>);
+pub(crate) struct Books(Arc<Mutex<Vec<Named>>>);
 
 /// The counters of an export, and its name.
 type Named = (String, Arc<Counters>);
@@ -42,15 +41,15 @@ impl Books {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, name: &str, counters: &Arc<Counters>) {
+    pub(crate) fn add(&self, name: &str, counters: &Arc<Counters>) {
         self.lock().push((name.to_owned(), Arc::clone(counters)));
     }
 
-    pub(super) fn remove(&self, name: &str) {
+    pub(crate) fn remove(&self, name: &str) {
         self.lock().retain(|(other, _)| other != name);
     }
 
-    pub(super) fn look(&self) -> Vec<(String, ExportStats)> {
+    pub(crate) fn look(&self) -> Vec<(String, ExportStats)> {
         self.lock().iter().map(|(name, counters)| (name.clone(), counters.look())).collect()
     }
 }
@@ -94,16 +93,6 @@ impl Counters {
         add(&self.violations, 1);
     }
 
-    pub(super) fn done(&self, request: &Request, result: Result<(), Errno>, took: Duration) {
-        let what = match request.command {
-            Command::Read => Counted::Read,
-            Command::Write | Command::Trim | Command::Zero { .. } => Counted::Write,
-            Command::Flush => Counted::Flush,
-            Command::Status { .. } => Counted::Question,
-        };
-        self.count(what, request.len, result.is_ok(), took);
-    }
-
     /// Counts a request of `bytes` bytes that is answered.
     pub(crate) fn count(&self, what: Counted, bytes: u64, is_ok: bool, took: Duration) {
         match what {
@@ -123,7 +112,7 @@ impl Counters {
         }
     }
 
-    pub(super) fn look(&self) -> ExportStats {
+    pub(crate) fn look(&self) -> ExportStats {
         let get = |n: &AtomicU64| n.load(Ordering::Relaxed);
         ExportStats {
             connections: get(&self.connections),

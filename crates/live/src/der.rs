@@ -7,18 +7,18 @@
 
 /// The values that lie in these bytes. It ends where they cannot be read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Values<'a>(pub(super) &'a [u8]);
+pub(crate) struct Values<'a>(pub(super) &'a [u8]);
 
 /// A value: its tag with class and form, and what is in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Value<'a> {
-    pub(super) tag: u8,
-    pub(super) bytes: &'a [u8],
+pub(crate) struct Value<'a> {
+    pub(crate) tag: u8,
+    pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> Value<'a> {
     /// The values in it, if it is of those that have some.
-    pub(super) const fn inner(self) -> Values<'a> {
+    pub(crate) const fn inner(self) -> Values<'a> {
         Values(if self.tag & 0x20 == 0 { &[] } else { self.bytes })
     }
 }

@@ -25,7 +25,7 @@ fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
 }
 
 /// Listens on this port, for all machines that can reach it.
-pub(super) fn listen(port: u32) -> io::Result<OwnedFd> {
+pub(crate) fn listen(port: u32) -> io::Result<OwnedFd> {
     // SAFETY: it names no memory.
     let fd = checked(unsafe { libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: the kernel has just made it for us.
@@ -41,7 +41,7 @@ pub(super) fn listen(port: u32) -> io::Result<OwnedFd> {
 }
 
 /// Returns the machine at the other end.
-pub(super) fn peer(socket: &OwnedFd) -> Option<u32> {
+pub(crate) fn peer(socket: &OwnedFd) -> Option<u32> {
     let (mut address, mut len) = (address(0, 0), LEN);
     // SAFETY: the kernel writes at most `len` bytes to the address, and their number to `len`, during the
     // call.
@@ -50,7 +50,7 @@ pub(super) fn peer(socket: &OwnedFd) -> Option<u32> {
 }
 
 /// Ends one or both directions.
-pub(super) fn shutdown(socket: &OwnedFd, how: std::net::Shutdown) {
+pub(crate) fn shutdown(socket: &OwnedFd, how: std::net::Shutdown) {
     let how = match how {
         std::net::Shutdown::Read => libc::SHUT_RD,
         std::net::Shutdown::Write => libc::SHUT_WR,

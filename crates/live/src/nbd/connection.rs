@@ -10,17 +10,17 @@
 //! it is until the operation's outcome has come; so a connection that is dropped remains, dead, until both
 //! its operations have ended.
 
-use super::peer::Peer;
 use super::session::{Head, INPUT_MAX, REQUEST_HEADER, Request, Session};
 use super::tls::Tls;
 use super::tls::relay::{self, Secured};
-use super::vsock;
 use crate::bio::ClientId;
 use crate::buffer::Buffer;
 use crate::data::Data;
 use crate::mapped::Window;
+use crate::peer::Peer;
 use crate::pipes::Piped;
 use crate::ring::{LARGE, Ring, Token};
+use crate::vsock;
 use fairhead_core::units::{GroupId, Instant, TaskId};
 use io_uring::opcode::{PollAdd, Recv, RecvMsg, SendMsg};
 use io_uring::squeue::Entry;

@@ -22,9 +22,9 @@ use super::export::{Export, allowed, check_certificates, check_name, facts, lock
 use super::export_table::{Row, Served};
 use super::front::{NbdFront, Order};
 use super::session::Facts;
-use super::stats::{Books, ExportStats};
 use super::tls::TlsOptions;
 use crate::confine;
+use crate::counters::{Books, ExportStats};
 use crate::disk::{DiskOptions, Shared};
 use crate::engine::{Context, Message};
 use crate::error::{Error, ErrorKind};

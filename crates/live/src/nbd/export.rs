@@ -3,13 +3,13 @@
 
 use super::export_table::Served;
 use super::image_lock::{self, Conflict};
-use super::peer::Allowed;
 use super::session::Facts;
-use super::stats::Counters;
 use super::tls::{TlsMode, TlsOptions};
 use crate::bio::FileId;
+use crate::counters::Counters;
 use crate::error::{Error, ErrorKind};
 use crate::mapped::Map;
+use crate::peer::Allowed;
 use crate::store::{Identity, identity, is_in_memory};
 use fairhead_core::units::{IoPrio, Sector};
 use std::fs::{File, OpenOptions};

@@ -13,14 +13,14 @@
 //! What it does not do: open files and take locks, which may take long and is not for the engine's thread
 //! (`desk.rs`).
 
-use super::peer::{Allowed, Peer};
 use super::session::{Access, Facts};
-use super::stats::{Books, Counters};
 use crate::bio::FileId;
+use crate::counters::{Books, Counters};
 use crate::disk::GAP;
 use crate::engine::Context;
 use crate::error::Error;
 use crate::mapped::Map;
+use crate::peer::{Allowed, Peer};
 use crate::store::{FileTable, Identity};
 use fairhead_core::units::{IoPrio, Sector};
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,13 +5,13 @@
 //!
 //= RFC 5280 4.1.2.6, 4.2.1.6
 
-use super::der::{Value, Values};
+use crate::der::{Value, Values};
 use std::fmt;
 use std::sync::Arc;
 
 /// The names of a client, from the certificate with which it proved who it is.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(in crate::nbd) struct Certificate(Arc<[String]>);
+pub(crate) struct Certificate(Arc<[String]>);
 
 /// The most bytes of a name that are kept.
 const NAME_MAX: usize = 256;
@@ -33,7 +33,7 @@ const KINDS: [u8; 3] = [0x81, 0x82, 0x86];
 
 impl Certificate {
     /// Reads a certificate that was verified. The first name is that of the subject, if it has one.
-    pub(in crate::nbd) fn parse(certificate: &[u8]) -> Self {
+    pub(crate) fn parse(certificate: &[u8]) -> Self {
         let mut names = Vec::new();
         if let Some(body) = Values(certificate).next().and_then(|all| all.inner().next()) {
             let mut parts = body.inner().filter(|part| part.tag != VERSION);
@@ -49,7 +49,7 @@ impl Certificate {
     }
 
     /// Whether it has this name.
-    pub(in crate::nbd) fn is(&self, name: &str) -> bool {
+    pub(crate) fn is(&self, name: &str) -> bool {
         self.0.iter().any(|own| own == name)
     }
 }
@@ -92,7 +92,7 @@ fn text(value: Value<'_>) -> Option<String> {
 }
 
 #[cfg(test)]
-pub(in crate::nbd) mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn value(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -104,7 +104,7 @@ pub(in crate::nbd) mod tests {
     }
 
     /// A certificate with these names, as far as names are concerned.
-    pub(in crate::nbd) fn certificate(common: &str, alternative: &[(u8, &str)]) -> Vec<u8> {
+    pub(crate) fn certificate(common: &str, alternative: &[(u8, &str)]) -> Vec<u8> {
         let id = value(OBJECT_ID, &[&COMMON_NAME]);
         let pair = value(SEQUENCE, &[&id, &value(0x0c, &[common.as_bytes()])]);
         let country = value(SEQUENCE, &[&value(OBJECT_ID, &[&[0x55, 4, 6]]), &value(0x13, &[b"DE"])]);

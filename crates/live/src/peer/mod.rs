@@ -1,12 +1,15 @@
-//! The other end of a connection: whose it is, which exports it may open, and who gives way when all places
-//! are taken.
+//! The other end of a socket: whose it is, what it may open, and who gives way when all places are taken.
+//! Exports and devices of virtual machines ask the same.
 //!
 //! The kernel says who made a unix socket: its user, groups and process. A client over TCP is known by its
 //! address alone, so it opens no export that is for some users. A client with TLS whose certificate was
 //! verified is known by the names in that.
 
-use super::tls::Certificate;
-use super::vsock;
+mod certificate;
+
+pub(crate) use certificate::Certificate;
+
+use crate::vsock;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, TcpStream};
@@ -39,9 +42,9 @@ impl fmt::Display for Owner {
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Peer {
-    pub(super) owner: Owner,
+    pub(crate) owner: Owner,
     /// The process; 0 if it is not known, as over TCP.
-    pub(super) process: i32,
+    pub(crate) process: i32,
     user: Option<u32>,
     groups: Vec<u32>,
     certificate: Option<Certificate>,
@@ -64,18 +67,18 @@ impl Peer {
         }
     }
 
-    pub(super) fn of_tcp(socket: &TcpStream) -> Self {
+    pub(crate) fn of_tcp(socket: &TcpStream) -> Self {
         let owner = socket.peer_addr().map_or(Owner::Unknown, |at| Owner::Address(at.ip()));
         Self { owner, ..Self::UNKNOWN }
     }
 
-    pub(super) fn of_vsock(socket: &OwnedFd) -> Self {
+    pub(crate) fn of_vsock(socket: &OwnedFd) -> Self {
         let owner = vsock::peer(socket).map_or(Owner::Unknown, Owner::Machine);
         Self { owner, ..Self::UNKNOWN }
     }
 
     /// The client has proved who it is.
-    pub(super) fn proves(&mut self, certificate: Certificate) {
+    pub(crate) fn proves(&mut self, certificate: Certificate) {
         self.owner = Owner::Certificate(certificate.clone());
         self.certificate = Some(certificate);
     }
@@ -122,20 +125,20 @@ impl Allowed {
 
 /// A connection that has chosen its export.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Holder<'a> {
-    pub(super) slot: usize,
-    pub(super) peer: &'a Peer,
+pub(crate) struct Holder<'a> {
+    pub(crate) slot: usize,
+    pub(crate) peer: &'a Peer,
     /// Whether it waits for nothing.
-    pub(super) is_idle: bool,
+    pub(crate) is_idle: bool,
     /// How long it has said nothing, in ns.
-    pub(super) silent: u64,
+    pub(crate) silent: u64,
 }
 
 /// The connection that gives way to a newcomer when all places are taken: one of the owner that has the most,
 /// if that is more than the newcomer's owner would have, and of its process that has the most. Within one
 /// owner, a process that has more than the newcomer's would have gives way. An idle connection goes before a
 /// busy one, and of those the one that has been silent longest.
-pub(super) fn gives_way(holders: &[Holder<'_>], newcomer: &Peer) -> Option<usize> {
+pub(crate) fn gives_way(holders: &[Holder<'_>], newcomer: &Peer) -> Option<usize> {
     let (mut owners, mut processes) = (BTreeMap::new(), BTreeMap::new());
     for h in holders {
         *owners.entry(&h.peer.owner).or_insert(0) += 1;
@@ -156,7 +159,7 @@ pub(super) fn gives_way(holders: &[Holder<'_>], newcomer: &Peer) -> Option<usize
 
 #[cfg(test)]
 mod tests {
-    use super::super::tls::names::tests::certificate;
+    use super::certificate::tests::certificate;
     use super::*;
 
     fn peer(user: u32, process: i32) -> Peer {

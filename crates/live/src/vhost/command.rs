@@ -1,6 +1,6 @@
 //! What devices' threads tell the engine's thread.
 //!
-//! What it does not do: send or obey it (`session.rs`, `front.rs`).
+//! What it does not do: send or obey it (`session.rs`, `front/`).
 
 use super::event_fd::Caller;
 use super::inflight::RingMarks;

@@ -16,7 +16,7 @@ use super::command::{Command, What};
 use super::session::{Engine, Session};
 use super::shared::Shared;
 use crate::disk;
-use crate::nbd::{Allowed, Peer};
+use crate::peer::{Allowed, Peer};
 use crate::socket::ForWhom;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recv, recvmsg, send};

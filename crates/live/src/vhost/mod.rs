@@ -3,7 +3,7 @@
 //! ```text
 //!   virtual machine ─socket─► device.rs: a thread ─► session.rs: memory, rings, features
 //!                                                         │ commands
-//!   guest's rings ◄──── shared memory ────► front.rs, on the engine's thread ─► RequestQueue ─► …
+//!   guest's rings ◄──── shared memory ────► front/,  on the engine's thread ─► RequestQueue ─► …
 //! ```
 //!
 //! A [`Device`] is a file of the disk with a socket of its own, for one virtual machine at a time. It is a
@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `device.rs` | sockets and threads |
 //! | `session.rs` | what messages mean |
-//! | `front.rs` | requests: from rings to the queue and back |
+//! | `front/` | requests: from rings to the queue and back |
 //! | `request.rs`, `config_space.rs` | virtio-blk: what is asked for, what a device says of itself |
 //! | `split_ring.rs`, `inflight.rs` | virtqueues, and marks that survive the server |
 //! | `memory.rs`, `sigbus.rs`, `event_fd.rs` | what a virtual machine shares, and how it cannot hurt with it |

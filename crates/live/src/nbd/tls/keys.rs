@@ -6,7 +6,7 @@
 //!
 //= RFC 5915 3
 
-use super::der::Values;
+use crate::der::Values;
 use rustls::pki_types::{PrivateKeyDer, PrivateSec1KeyDer};
 
 const OCTETS: u8 = 4;

@@ -11,7 +11,7 @@
 //! its end, and the thread ends.
 //!
 //! If clients must have certificates, the thread tells the front the names in the certificate
-//! ([`Certificate`]), before it passes on the first byte.
+//! ([`Certificate`](crate::peer::Certificate)), before it passes on the first byte.
 //!
 //! The names of the files are those that nbdkit and QEMU use.
 //!
@@ -20,12 +20,8 @@
 //!
 //= nbd doc/proto.md#tls-support
 
-mod der;
 mod keys;
-pub(super) mod names;
 pub(super) mod relay;
-
-pub(super) use names::Certificate;
 
 use crate::error::{Error, ErrorKind};
 use relay::Threads;

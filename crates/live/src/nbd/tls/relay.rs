@@ -13,7 +13,7 @@
 //! A client that ends TLS properly has said all, and may still read. One that just closes its socket is gone.
 
 use super::Tls;
-use super::names::Certificate;
+use crate::peer::Certificate;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
