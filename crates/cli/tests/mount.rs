@@ -389,3 +389,64 @@ fn a_warning_that_nobody_reads_ends_nothing() {
     }
     assert_eq!((ran.stdout, fs::read(mounted.at("file")).unwrap()), (b"one".to_vec(), b"one".to_vec()));
 }
+
+/// Requests of a mount that the kernel's own tracing counts, in an instance of its own.
+struct Traced(PathBuf);
+
+impl Traced {
+    /// Begins; says so if this process may not, or the kernel does not count such requests.
+    fn begin() -> Option<Self> {
+        let instances = Path::new("/sys/kernel/tracing/instances");
+        let traced = Self(instances.join(format!("fairhead-test-{}", std::process::id())));
+        let begun = fs::create_dir(&traced.0)
+            .and_then(|()| fs::write(traced.0.join("events/fuse/fuse_request_send/enable"), "1"));
+        if let Err(e) = begun {
+            println!("skipped: the kernel does not count the requests of a mount: {e}");
+            return None;
+        }
+        Some(traced)
+    }
+
+    /// How many requests of this kind a mount got while `what` ran.
+    fn count(&self, mount: &Path, kind: &str, what: impl FnOnce()) -> usize {
+        let connection = format!("connection {} ", fs::metadata(mount).unwrap().dev());
+        fs::write(self.0.join("trace"), "\n").unwrap();
+        what();
+        let trace = fs::read_to_string(self.0.join("trace")).unwrap();
+        let is_one = |line: &&str| line.contains(&connection) && line.contains(kind);
+        trace.lines().filter(is_one).count()
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let _ = fs::write(self.0.join("events/fuse/fuse_request_send/enable"), "0");
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// The kernel checks rights by a folder's attributes, and forgets them with each file that comes or goes.
+#[test]
+fn a_folder_is_asked_for_its_attributes_after_each_file_that_came_or_went() {
+    const FILES: usize = 50;
+    let Some(mounted) = Mounted::new(Ways::Handles, |source| fs::create_dir(source.join("d")).unwrap())
+    else {
+        return;
+    };
+    let Some(traced) = Traced::begin() else { return };
+    let of = |i: usize| mounted.at(&format!("d/{i}"));
+    let (all, folder) = ("(FUSE_GETATTR)", mounted.at(""));
+    let made = traced.count(&folder, all, || (0..FILES).for_each(|i| drop(File::create(of(i)).unwrap())));
+    let looked = traced.count(&folder, all, || {
+        (0..FILES).for_each(|i| _ = fs::metadata(of(i)).unwrap());
+    });
+    let removed = traced.count(&folder, all, || (0..FILES).for_each(|i| fs::remove_file(of(i)).unwrap()));
+    println!(
+        "attributes asked for: {made} times for {FILES} files made, {looked} looked at, {removed} removed"
+    );
+    // Once for each name that the folder had before; and when a second is over, which a busy machine takes.
+    for asked in [made, removed] {
+        assert!(asked >= FILES - 1, "{asked} for {FILES}");
+    }
+    assert!(looked < FILES / 2, "{looked}: a look changes nothing");
+}
