@@ -444,8 +444,8 @@ fn a_folder_is_asked_for_its_attributes_after_each_file_that_came_or_went() {
     println!(
         "attributes asked for: {made} times for {FILES} files made, {looked} looked at, {removed} removed"
     );
-    // The first one needs no question: the attributes are known from before. What is known is valid for a second,
-    // so a busy machine asks more often.
+    // The first one needs no question: the attributes are known from before. What is known is valid for a
+    // second, so a busy machine asks more often.
     for asked in [made, removed] {
         assert!(asked >= FILES - 1, "{asked} for {FILES}");
     }

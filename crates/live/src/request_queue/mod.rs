@@ -28,8 +28,8 @@
 //!
 //! **Stuck.** An io that takes longer than [`Settings::timeout`], if there is one, is given up: its clients
 //! get [`TIMEDOUT`](crate::Errno::TIMEDOUT), the elevator sees it complete, and its place at the disk goes to
-//! others. A late completion changes nothing. Until it comes, the io may still write; so a bio that overlaps a
-//! write that was given up fails in the same way, or its client would read data that may still change.
+//! others. A late completion changes nothing. Until it comes, the io may still write; so a bio that overlaps
+//! a write that was given up fails in the same way, or its client would read data that may still change.
 //!
 //! **Next of the same.** After an answer, the disk is kept for the client's next bio for a moment, if the
 //! scheduler would prefer it ([`Elevator::prefers`]) and the client is known to send it at once:
