@@ -1,5 +1,5 @@
-//! Connections that come and go: which are let in, which give way to a newcomer, whose they are, and which end
-//! because they keep the server waiting.
+//! Connections that come and go: which are let in, which give way to a newcomer, whose they are, and which
+//! end because they keep the server waiting.
 
 use super::{ACCEPT, HELD_MAX, NbdFront};
 use crate::engine::Context;
