@@ -193,7 +193,16 @@ fn a_page_of_advice_has_its_verdict_and_its_figures() {
     let json: Value = serde_json::from_str(&json).unwrap();
     let page = page(folder.path(), "r.html");
     assert_eq!(data(&page)["figures"], json);
-    for sentence in json["verdict"].as_array().unwrap() {
+    let headline = page.split_once("class=\"lead\">").unwrap().1.split_once("</p>").unwrap().0;
+    let sentences = json["verdict"].as_array().unwrap();
+    assert!(headline.starts_with(sentences[0].as_str().unwrap().trim_end_matches('.')), "{headline}");
+    let payer = sentences
+        .iter()
+        .filter_map(Value::as_str)
+        .find(|s| s.contains(" pays: ") || s.contains(" starves: "));
+    let who = payer.map_or("no job", |s| s.split_once([' ', ':']).unwrap().0);
+    assert!(headline.contains(who), "the headline does not name {who}: {headline}");
+    for sentence in &sentences[1..] {
         assert!(page.contains(&format!(">{}</p>", sentence.as_str().unwrap())), "{sentence}");
     }
     for picture in ["factor-score", "factor-latency", "factor-throughput", "decisions-mq-deadline"] {
@@ -262,9 +271,15 @@ fn open(folder: &Path, file: &str, width: u32) -> Seen {
 /// small letters are.
 const MEASURE: &str = "<script>const out=[...document.querySelectorAll('svg.p text,h1,h2,p,figcaption,li,nav a')].filter(e=>{\
     const b=e.getBoundingClientRect();return b.width&&(b.left<-0.5||b.right>innerWidth+0.5)}).map(e=>e.textContent.slice(0,60));\
+    const cross=(a,b)=>a.left<b.right-1&&b.left<a.right-1&&a.top<b.bottom-1&&b.top<a.bottom-1,over=[];\
+    for(const p of document.querySelectorAll('svg.p')){const box=s=>[...p.querySelectorAll(s)].map(e=>[e,e.getBoundingClientRect()]),\
+    t=box('text'),m=p.dataset.name.startsWith('factor-')?box('.u,.w,.one,.o,.g'):[];\
+    t.forEach(([a,x],i)=>t.slice(0,i).concat(m).forEach(([b,y])=>{if(cross(x,y))over.push(p.dataset.name+': '+a.textContent+' and '+(b.textContent||b.outerHTML))}))}\
+    const cut=[...document.querySelectorAll('table,pre')].filter(e=>{const b=e.closest('.scroll,pre'),s=getComputedStyle(b);\
+    return e.offsetWidth>1&&(b.getBoundingClientRect().right>innerWidth||e.scrollWidth>b.clientWidth&&s.overflowX!='auto')}).length;\
     const small=Math.min(...[...document.querySelectorAll('svg.p text')].map(e=>parseFloat(getComputedStyle(e).fontSize)*\
     (e.getScreenCTM?Math.abs(e.getScreenCTM().a):1)));\
-    parent.postMessage(JSON.stringify({wide:document.documentElement.scrollWidth,window:innerWidth,out,small}),'*')</script></body>";
+    parent.postMessage(JSON.stringify({wide:document.documentElement.scrollWidth,window:innerWidth,out,small,over,cut}),'*')</script></body>";
 
 /// Another script for a copy: zooms in twice with a key, points into the first lane, and prints the window of
 /// time, the axis, and the text that is shown.
@@ -314,7 +329,19 @@ fn a_browser_has_nothing_to_complain_about() {
     for (name, args) in [
         ("default", &["run", "app-start", "--sched", "noop,deadline,as,cfq-ts1,cfq,bfq"][..]),
         ("hostile", &["run", "hostile.fio", "--sched", "noop,cfq", "--why", "</script><b>bold</b>"]),
-        ("ssd", &["run", "tenants", "--disk", "sata_ssd", "--runtime", "1s"]),
+        (
+            "ssd",
+            &[
+                "run",
+                "tenants",
+                "--disk",
+                "sata_ssd",
+                "--runtime",
+                "1s",
+                "--sched",
+                "none,deadline-2.6.9,deadline,as,cfq-ts1,cfq,bfq-v0,bfq,mq-deadline,kyber",
+            ],
+        ),
         ("groups", &["run", "cgroups", "--runtime", "2s", "--sched", "bfq,deadline+groups"]),
         ("advice", &["advise", "tenants", "--disk", "sata_ssd", "--runtime", "1s", "--rounds", "1"]),
     ] {
@@ -333,6 +360,8 @@ fn a_browser_has_nothing_to_complain_about() {
             assert_eq!(measured["window"], width, "{name}: {measured}");
             assert!(measured["wide"].as_u64() <= Some(width), "{name}: {measured}");
             assert_eq!(measured["out"].as_array().map(Vec::len), Some(0), "{name} at {width}: {measured}");
+            assert_eq!(measured["over"].as_array().map(Vec::len), Some(0), "{name} at {width}: {measured}");
+            assert_eq!(measured["cut"], 0, "{name} at {width}: {measured}");
             assert!(measured["small"].as_f64() >= Some(10.0), "{name} at {width}: {measured}");
         }
         let zoomed = told(folder, &page, ZOOM, 1280);

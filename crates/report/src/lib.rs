@@ -22,6 +22,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod boxes;
 pub mod page;
 mod participants;
 pub mod pictures;

@@ -2,8 +2,9 @@
 //! no clearer *no difference*.
 
 use crate::recording::Recording;
-use crate::svg::{Key, file_stem};
+use crate::svg::{Key, LOOKS, file_stem};
 use crate::words::real;
+use fairhead_core::sched::any::{PRESETS, shown};
 use fairhead_sim::Outcome;
 use fairhead_sim::job::JobFile;
 use fairhead_sim::metrics::OpStats;
@@ -35,6 +36,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) stem: String,
     pub(crate) outcome: &'a Outcome,
     pub(crate) recording: &'a Recording,
+    /// The index of the look; [`LOOKS`] is grey.
+    pub(crate) look: usize,
 }
 
 impl Shown<'_> {
@@ -46,6 +49,23 @@ impl Shown<'_> {
 
 fn is_same(a: &Outcome, b: &Outcome) -> bool {
     a.clients == b.clients && a.disk == b.disk && a.groups == b.groups && a.elapsed == b.elapsed
+}
+
+/// Whether a name is that of an older era of a scheduler, such as `cfq-2.6.33` beside `cfq`, or of a scheduler
+/// below groups.
+fn is_variant(name: &str) -> bool {
+    let is_base = |base: &str| name.strip_prefix(base).is_some_and(|rest| rest.starts_with(['-', '+']));
+    PRESETS.iter().any(|p| is_base(p.name) || is_base(shown(p.name)))
+}
+
+/// Returns the looks of runs with these names. Up to [`LOOKS`] runs have one each. Of more, the schedulers
+/// themselves come before their older eras, and what is then left is grey.
+fn looks(names: &[&str]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_by_key(|&i| is_variant(names[i]));
+    order.truncate(LOOKS);
+    order.sort_unstable();
+    (0..names.len()).map(|i| order.iter().position(|&o| o == i).unwrap_or(LOOKS)).collect()
 }
 
 impl<'a> Runs<'a> {
@@ -72,7 +92,17 @@ impl<'a> Runs<'a> {
             if shown.iter().any(|s| s.stem == stem) {
                 stem = format!("{stem}-{}", shown.len() + 1);
             }
-            shown.push(Shown { names: vec![run.name], stem, outcome: run.outcome, recording: run.recording });
+            shown.push(Shown {
+                names: vec![run.name],
+                stem,
+                outcome: run.outcome,
+                recording: run.recording,
+                look: LOOKS,
+            });
+        }
+        let names: Vec<&str> = shown.iter().map(|s| s.names[0]).collect();
+        for (s, look) in shown.iter_mut().zip(looks(&names)) {
+            s.look = look;
         }
         Self { jobs, shown }
     }
@@ -85,7 +115,7 @@ impl<'a> Runs<'a> {
 
     /// Returns the keys of the runs.
     pub(crate) fn keys(&self) -> Vec<Key> {
-        let key = |(i, s): (usize, &Shown<'_>)| Key { look: i, sign: Self::sign(i), name: s.name() };
+        let key = |(i, s): (usize, &Shown<'_>)| Key { look: s.look, sign: Self::sign(i), name: s.name() };
         self.shown.iter().enumerate().map(key).collect()
     }
 
@@ -113,5 +143,23 @@ impl<'a> Runs<'a> {
             (false, true) => format!("{mine}-{}", job + 1),
             (false, false) => mine,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_most_eight_runs_have_colours_and_eras_have_none_before_schedulers() {
+        let all: Vec<&str> = PRESETS.iter().map(|p| shown(p.name)).collect();
+        let looks = looks(&all);
+        let coloured: Vec<&str> = all.iter().zip(&looks).filter(|l| *l.1 < LOOKS).map(|l| *l.0).collect();
+        assert_eq!(coloured.len(), LOOKS);
+        for name in ["none", "deadline", "as", "cfq", "bfq", "mq-deadline", "kyber"] {
+            assert!(coloured.contains(&name), "{name} of {coloured:?}");
+        }
+        assert_eq!(super::looks(&["bfq-v0", "bfq", "a", "b"]), [0, 1, 2, 3]);
+        assert!(is_variant("noop+groups") && is_variant("cfq-ts1") && !is_variant("mq-deadline"));
     }
 }

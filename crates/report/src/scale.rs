@@ -24,9 +24,22 @@ pub(crate) enum Unit {
 pub(crate) struct Scale {
     low: f64,
     high: f64,
-    is_log: bool,
+    kind: Kind,
     unit: Unit,
 }
+
+/// How values become places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Linear,
+    /// By factors.
+    Log,
+    /// Percent, by factors of what is left to 100: 90, 99 and 99.9 are at equal distances.
+    Nines,
+}
+
+/// How many nines an axis of them has; what is above them is at its end.
+const NINES: f64 = 3.5;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -34,7 +47,7 @@ impl Scale {
     /// Makes a linear axis from `low` to `high`.
     pub(crate) fn linear(low: f64, high: f64, unit: Unit) -> Self {
         let high = if high > low { high } else { low + 1.0 };
-        Self { low, high, is_log: false, unit }
+        Self { low, high, kind: Kind::Linear, unit }
     }
 
     /// Makes a linear axis from 0 to the next tick at or above `high`.
@@ -48,12 +61,18 @@ impl Scale {
     pub(crate) fn log(low: f64, high: f64, unit: Unit) -> Self {
         let low = low.max(1e-9);
         let high = high.max(low * 10.0);
-        Self { low, high, is_log: true, unit }
+        Self { low, high, kind: Kind::Log, unit }
     }
 
     /// By factors, from exactly `low` to exactly `high`.
     pub(crate) const fn log_exact(low: f64, high: f64, unit: Unit) -> Self {
-        Self { low, high, is_log: true, unit }
+        Self { low, high, kind: Kind::Log, unit }
+    }
+
+    /// Makes an axis of percentiles from 0 to the largest: the last tenth, hundredth and thousandth have as
+    /// much room as the first nine tenths.
+    pub(crate) const fn nines() -> Self {
+        Self { low: 0.0, high: 100.0, kind: Kind::Nines, unit: Unit::Percent }
     }
 
     /// Where it begins and ends.
@@ -63,17 +82,21 @@ impl Scale {
 
     /// Where on the axis: from 0 to 1.
     pub(crate) fn at(&self, value: f64) -> f64 {
-        let part = if self.is_log {
-            (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
-        } else {
-            (value - self.low) / (self.high - self.low)
+        let part = match self.kind {
+            Kind::Log => (value.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
+            Kind::Linear => (value - self.low) / (self.high - self.low),
+            Kind::Nines => -(1.0 - value.min(100.0) / 100.0).log10() / NINES,
         };
         part.clamp(0.0, 1.0)
     }
 
     /// Values with their labels.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
-        let values = if self.is_log { self.log_ticks() } else { self.linear_ticks() };
+        let values = match self.kind {
+            Kind::Log => self.log_ticks(),
+            Kind::Linear => self.linear_ticks(),
+            Kind::Nines => vec![50.0, 90.0, 99.0, 99.9],
+        };
         values.into_iter().map(|v| (v, self.label(v))).collect()
     }
 
@@ -113,7 +136,7 @@ impl Scale {
             }
         }
         // Less than a factor of three or so: even steps are as good.
-        Self { is_log: false, ..*self }.linear_ticks()
+        Self { kind: Kind::Linear, ..*self }.linear_ticks()
     }
 
     /// A value of a tick.
@@ -171,6 +194,15 @@ mod tests {
         assert_eq!(labels(Scale::log(1.3e6, 9e8, Unit::Time)), ["3ms", "10ms", "30ms", "100ms", "300ms"]);
         assert_eq!(labels(Scale::log_exact(0.8, 1.25, Unit::Factor)), ["0.8", "0.9", "1", "1.1", "1.2"]);
         assert_eq!(labels(Scale::log(0.5, 3.0, Unit::Factor)), ["0.5", "1", "2", "5"]);
+    }
+
+    #[test]
+    fn nines_are_at_equal_distances() {
+        let scale = Scale::nines();
+        assert_eq!(labels(scale), ["50%", "90%", "99%", "99.9%"]);
+        let [a, b, c] = [90.0, 99.0, 99.9].map(|p| scale.at(p));
+        assert!((b - 2.0 * a).abs() < 1e-9 && (c - 3.0 * a).abs() < 1e-9);
+        assert!(scale.at(0.0).abs() < 1e-9 && (scale.at(100.0) - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -50,13 +50,18 @@ fn shortened_stem(stem: &str) -> String {
 /// The width of a picture in a file, in pixels.
 pub const FILE_WIDTH: u32 = 720;
 
-/// The number of looks: combinations of colour and dash.
+/// The number of looks: combinations of colour and dash. Every look from this one on is the same thin grey.
 pub const LOOKS: usize = 8;
+
+/// Returns the number of a look in the names of classes: its own, or that of grey.
+pub(crate) fn class(look: usize) -> usize {
+    look.min(LOOKS)
+}
 
 /// An entry of a key, which connects a look with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The index of the look, from 0.
+    /// The index of the look, from 0; [`LOOKS`] and more are grey.
     pub look: usize,
     /// The letter or number in the badge.
     pub sign: String,
@@ -112,6 +117,48 @@ pub struct Picture {
     body: String,
 }
 
+/// A label in the right margin, for a curve that ends there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct EndLabel {
+    pub(crate) look: usize,
+    pub(crate) sign: String,
+    /// The text that is shown, short enough for the margin.
+    pub(crate) name: String,
+    /// The whole text.
+    pub(crate) full: String,
+    /// Where the curve ends, in pixels from the top.
+    pub(crate) at: f64,
+}
+
+/// The height of a label in a margin, in pixels.
+pub(crate) const LABEL_HEIGHT: f64 = 15.0;
+
+/// Returns for each label its place in pixels from the top: as near to the end of its curve as the others
+/// allow, at least [`LABEL_HEIGHT`] apart, in the order of the curves' ends. `None` for what does not fit into
+/// `height`: grey labels are left out first.
+pub(crate) fn spread_labels(labels: &[EndLabel], height: f64) -> Vec<Option<f64>> {
+    let mut order: Vec<usize> = (0..labels.len()).collect();
+    order.sort_by_key(|&i| class(labels[i].look) == LOOKS);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a height, positive")]
+    order.truncate((height / LABEL_HEIGHT) as usize);
+    order.sort_by(|&a, &b| labels[a].at.total_cmp(&labels[b].at));
+    let half = LABEL_HEIGHT / 2.0;
+    let mut places = vec![None; labels.len()];
+    let mut lowest = half;
+    for &i in &order {
+        let y = labels[i].at.clamp(half, height - half).max(lowest);
+        places[i] = Some(y);
+        lowest = y + LABEL_HEIGHT;
+    }
+    let mut highest = height - half;
+    for &i in order.iter().rev() {
+        let y = places[i].unwrap_or(highest).min(highest);
+        places[i] = Some(y);
+        highest = y - LABEL_HEIGHT;
+    }
+    places
+}
+
 /// A picture while it is drawn.
 #[derive(Debug)]
 pub(crate) struct Canvas {
@@ -160,20 +207,45 @@ impl Canvas {
 
     /// Draws the bottom axis, with a vertical line at each tick.
     pub(crate) fn bottom_axis(&mut self, scale: &Scale) {
-        let height = self.frame.height;
+        self.bottom_axis_in(scale, &[(0, self.frame.height)]);
+    }
+
+    /// Draws the bottom axis, with a vertical line at each tick that is drawn within these strips only: from
+    /// and to, in pixels from the top.
+    pub(crate) fn bottom_axis_in(&mut self, scale: &Scale, strips: &[(u32, u32)]) {
+        // A label in the middle below the last tick needs a margin.
+        let has_room = self.frame.right >= 24;
         self.body.push_str("<g class=\"bx\">");
         for (value, label) in scale.ticks() {
             let at = scale.at(value);
-            let anchor = if at > 0.97 { " e" } else { "" };
+            let anchor = if at > 0.97 && !has_room { " e" } else { "" };
             let x = percent(at);
-            let _ = write!(
-                self.body,
-                "<line class=\"g\" x1=\"{x}\" x2=\"{x}\" y2=\"{height}\"/><text class=\"x{anchor}\" x=\"{x}\" y=\"{}\">{}</text>",
-                height + 17,
-                escape(&label)
-            );
+            for (from, to) in strips {
+                let from = if *from == 0 { String::new() } else { format!(" y1=\"{from}\"") };
+                let _ = write!(self.body, "<line class=\"g\" x1=\"{x}\" x2=\"{x}\"{from} y2=\"{to}\"/>");
+            }
+            let y = self.frame.height + 17;
+            let label = escape(&label);
+            let _ = write!(self.body, "<text class=\"x{anchor}\" x=\"{x}\" y=\"{y}\">{label}</text>");
         }
         self.body.push_str("</g>");
+    }
+
+    /// Draws a label in the right margin at this many pixels from the top, and a thin line to it from where
+    /// the curve ends. A pointer on the label shows the whole text.
+    pub(crate) fn end_label(&mut self, label: &EndLabel, y: f64) {
+        let EndLabel { look, sign, name, full, at } = label;
+        let (from, to) = (short(*at), short(y));
+        let _ = write!(
+            self.over,
+            "<svg x=\"100%\" class=\"b\"><path class=\"ld\" d=\"M0 {from}h2L7 {to}\"/></svg>\
+             <svg class=\"b\" x=\"100%\" y=\"{to}\"><circle cx=\"14\" r=\"7\" class=\"f{}\"/><text x=\"14\" dy=\".35em\">{}</text></svg>\
+             <text x=\"100%\" dx=\"25\" y=\"{to}\" dy=\".35em\">{}<title>{}</title></text>",
+            class(*look),
+            escape(sign),
+            escape(name),
+            escape(full)
+        );
     }
 
     /// Draws a path in the coordinates of the data.
@@ -190,7 +262,7 @@ impl Canvas {
             "<svg class=\"b\" data-x=\"{x:.4}\" x=\"{}\" y=\"{}\"><circle r=\"8\" class=\"f{}\"/><text dy=\".35em\">{}</text></svg>",
             percent(x),
             short(y * f64::from(self.frame.height)),
-            look % LOOKS,
+            class(look),
             escape(sign)
         );
     }
@@ -211,7 +283,7 @@ impl Canvas {
             self.over,
             "<svg class=\"b\" x=\"9\" y=\"{y}\"><circle r=\"8\" class=\"f{}\"/><text dy=\".35em\">{}</text></svg>\
              <text x=\"23\" y=\"{y}\" dy=\".35em\">{}</text>",
-            look % LOOKS,
+            class(look),
             escape(sign),
             escape(name)
         );
@@ -353,7 +425,7 @@ impl Picture {
                 x + 29,
                 x + 33,
                 escape(&name),
-                l = k.look % LOOKS
+                l = class(k.look)
             );
             x += wide;
         }
@@ -414,7 +486,7 @@ mod tests {
         let picture = canvas.finish("n".to_owned(), "t < u".to_owned(), "a".to_owned());
         let page = picture.in_page("p1");
         assert!(
-            page.contains("x=\"25%\" y=\"50\"") && page.contains("class=\"f1\"") && page.contains(">&lt;<"),
+            page.contains("x=\"25%\" y=\"50\"") && page.contains("class=\"f8\"") && page.contains(">&lt;<"),
             "{page}"
         );
         assert!(page.contains("viewBox=\"0 0 10 100\" preserveAspectRatio=\"none\""), "{page}");

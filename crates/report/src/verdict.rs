@@ -1,15 +1,15 @@
 //! The verdict of a plain run: the three figures that `advise` judges by, each with the best run and the
 //! distance of the others.
 //!
-//! "The start-up time of application is best under bfq: 711ms. The next is cfq-ts1 with 9.11s, worse by a
+//! "application suffers most: start-up time 12.6s under none, 711ms under bfq. The start-up time of application is best under bfq: 711ms. The next is cfq-ts1 with 9.11s, worse by a
 //! factor of 12.8 …"
 //!
 //! [`fairhead_sim::advise`] defines the figures, the jobs that wait, the words, and what counts as no
 //! difference. A single seed has no confidence interval, so nothing here says how certain it is, and there is
 //! no score: use `advise` for that.
 
-use crate::runs::Runs;
-use crate::words::{mib, time};
+use crate::runs::{Runs, Shown};
+use crate::words::{mib, real, time};
 use fairhead_core::Duration;
 use fairhead_sim::advise::{self, EQUAL, Figures, Goal, Wait, Waiting, factor};
 
@@ -141,7 +141,9 @@ pub(crate) fn verdict(runs: &Runs<'_>) -> Verdict {
         })
         .filter(|j| j.values.iter().any(Option::is_some))
         .collect();
-    let mut sentences: Vec<String> = judged.iter().filter_map(|j| j.sentence(runs)).collect();
+    let headline = headline(runs, &waiting, &judged);
+    let mut sentences: Vec<String> =
+        headline.into_iter().chain(judged.iter().filter_map(|j| j.sentence(runs))).collect();
     if waiting.jobs.is_empty() {
         sentences.push(
             "No job waits, judging by the options of the job file, so no latency is judged.".to_owned(),
@@ -151,6 +153,66 @@ pub(crate) fn verdict(runs: &Runs<'_>) -> Verdict {
         sentences.push("All this is of one seed; fairhead advise tells what holds over many.".to_owned());
     }
     Verdict { judged, sentences }
+}
+
+/// Returns the sentence that names the job which suffers most under the worst of several schedulers: the job
+/// whose own figure differs most between them. The figure is that of the verdict for the jobs that wait, and
+/// for each other job what it moves while all jobs run. `None` for a single run.
+fn headline(runs: &Runs<'_>, waiting: &Waiting, judged: &[Judged]) -> Option<String> {
+    if runs.shown.len() < 2 {
+        return None;
+    }
+    let mut all: Vec<Suffers> = Vec::new();
+    if let Some(j) = judged.iter().find(|j| j.stem == "verdict-wait") {
+        let names = waiting.names(runs.jobs).join(", ");
+        all.extend(Suffers::of(
+            &j.values,
+            |v| format!("{} {}", waiting.what.words().trim_end_matches(','), j.shown(v)),
+            names,
+        ));
+    }
+    for (job, j) in runs.jobs.jobs.iter().enumerate().filter(|(job, _)| !waiting.jobs.contains(job)) {
+        let moved = |s: &Shown<'_>| {
+            let clients = s.outcome.clients.iter().filter(|c| c.job == job);
+            Some(real(clients.map(advise::speed).sum()))
+        };
+        let values: Vec<Option<f64>> = runs.shown.iter().map(moved).collect();
+        all.extend(Suffers::of(&values, |v| format!("{} MiB/s", mib(whole(v))), j.name.clone()));
+    }
+    let most = all.into_iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+    if most.ratio <= EQUAL {
+        return Some(
+            "No job suffers: each gets the same under all of these schedulers, within 5 %.".to_owned(),
+        );
+    }
+    let name = |run: usize| runs.shown[run].names[0];
+    let (worst, best) = (name(most.worst), name(most.best));
+    let Suffers { who, low, high, .. } = most;
+    Some(format!("{who} suffers most: {low} under {worst}, {high} under {best}."))
+}
+
+/// A job, and its figure under the worst and the best run.
+struct Suffers {
+    who: String,
+    ratio: f64,
+    worst: usize,
+    best: usize,
+    low: String,
+    high: String,
+}
+
+impl Suffers {
+    /// Compares the values of a job, of which larger ones are better; `None` if there are none.
+    fn of(values: &[Option<f64>], show: impl Fn(f64) -> String, who: String) -> Option<Self> {
+        let known: Vec<(usize, f64)> =
+            values.iter().enumerate().filter_map(|(i, v)| Some((i, (*v)?))).collect();
+        let (worst, low) = known.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        // The first of equal ones.
+        let (best, high) = known.iter().rev().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        // What moves nothing at all suffers as much as one that moves a byte a second.
+        let ratio = if high <= 0.0 { 1.0 } else { high / low.max(f64::MIN_POSITIVE) };
+        Some(Self { who, ratio, worst, best, low: show(low), high: show(high) })
+    }
 }
 
 fn who_waits(waiting: &Waiting, runs: &Runs<'_>) -> String {

@@ -37,7 +37,8 @@ impl OpStats {
         }
     }
 
-    pub(crate) fn record(&mut self, bytes: u64, latency: Duration) {
+    /// Adds a call that moved this many bytes and took this long.
+    pub fn record(&mut self, bytes: u64, latency: Duration) {
         self.calls += 1;
         self.bytes += bytes;
         self.latency_max = self.latency_max.max(latency);

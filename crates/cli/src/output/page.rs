@@ -34,6 +34,7 @@ pub(crate) fn run(report: &Report<'_>, recordings: &[Recording], command: &str) 
     made.extend(notes.into_iter().map(|n| ("note", n.clone())));
     Page {
         title: format!("{} on {}", report.jobs().file_name, plan.disk.0),
+        headline: None,
         verdict: None,
         chapters: Vec::new(),
         tables,
@@ -107,6 +108,7 @@ pub(crate) fn advice(
     );
     Page {
         title: format!("{} on {}: which scheduler?", question.jobs.file_name, labels.disk),
+        headline: advice.headline(),
         verdict: Some((advice.verdict(question), pictures::factors(advice, &order))),
         chapters: advice::chapters(question, advice),
         tables,

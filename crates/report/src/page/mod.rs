@@ -8,7 +8,7 @@
 
 use crate::pictures::{self, Section};
 use crate::runs::Runs;
-use crate::svg::{HATCH, Key, LOOKS, Picture, STYLE, escape, file_style};
+use crate::svg::{HATCH, Key, Picture, STYLE, escape, file_style};
 use crate::table::Table;
 use crate::verdict::{Verdict, verdict};
 use serde_json::{Value, json};
@@ -39,6 +39,8 @@ pub struct Chapter {
 pub struct Page<'a> {
     /// The subject: job and disk.
     pub title: String,
+    /// A sentence above the verdict; `None` makes the first sentence of the verdict the headline.
+    pub headline: Option<String>,
     /// The verdict with its pictures; `None` if it follows from the runs.
     pub verdict: Option<(Vec<String>, Vec<Picture>)>,
     /// The chapters after the verdict: what to do, why.
@@ -138,7 +140,11 @@ impl Page<'_> {
         let (sentences, shown) =
             self.verdict.as_ref().map_or((&verdict.sentences, &own), |given| (&given.0, &given.1));
         out.push_str("<section id=\"verdict\"><h2>Verdict</h2>");
-        for (i, s) in sentences.iter().enumerate() {
+        // The headline says what the first sentence says, and more.
+        let repeats =
+            |s: &&String| self.headline.as_ref().is_some_and(|h| h.starts_with(s.trim_end_matches('.')));
+        let rest = sentences.iter().skip(usize::from(sentences.first().as_ref().is_some_and(repeats)));
+        for (i, s) in self.headline.iter().chain(rest).enumerate() {
             let class = if i == 0 { " class=\"lead\"" } else { "" };
             let _ = write!(out, "<p{class}>{}</p>", escape(s));
         }
@@ -198,7 +204,7 @@ fn keys_html(keys: &[Key]) -> String {
     }
     let mut out = "<ul class=\"key\">".to_owned();
     for k in keys {
-        let look = k.look % LOOKS;
+        let look = crate::svg::class(k.look);
         let _ = write!(
             out,
             "<li><svg width=\"46\" height=\"18\" aria-hidden=\"true\"><line class=\"l l{look}\" x1=\"18\" x2=\"44\" y1=\"9\" y2=\"9\"/>\

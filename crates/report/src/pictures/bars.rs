@@ -29,7 +29,7 @@ pub(super) fn draw(rows: &[Row]) -> Canvas {
         let y = i * ROW;
         canvas.row_label(y + 10, row.look, &row.sign, &shortened(&row.label, LABEL_MAX));
         canvas.bar("u", (0.0, WIDTH), y + 24, 8);
-        canvas.bar(&format!("f{}", row.look % crate::svg::LOOKS), (0.0, row.part * WIDTH), y + 24, 8);
+        canvas.bar(&format!("f{}", crate::svg::class(row.look)), (0.0, row.part * WIDTH), y + 24, 8);
         canvas.text("v", 1.0, y + 32, &row.value);
     }
     canvas
@@ -40,7 +40,7 @@ pub(super) fn judged(runs: &Runs<'_>, j: &Judged) -> Picture {
     let ranked = j.ranked();
     let longest = ranked.iter().map(|r| j.length(r.1)).fold(f64::MIN_POSITIVE, f64::max);
     let row = |&(run, value): &(usize, f64)| Row {
-        look: run,
+        look: runs.shown[run].look,
         sign: Runs::sign(run),
         label: runs.shown[run].name(),
         value: j.shown(value),

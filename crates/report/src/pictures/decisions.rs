@@ -8,7 +8,7 @@ use super::Section;
 use crate::recording::Turn;
 use crate::runs::{Runs, Shown};
 use crate::scale::{Scale, Unit};
-use crate::svg::{Canvas, Frame, LOOKS, Picture};
+use crate::svg::{Canvas, Frame, Picture};
 use crate::table::{Cell, Table};
 use crate::words::{count, real, time};
 use fairhead_core::{Duration, Reason};
@@ -60,10 +60,13 @@ fn picture(runs: &Runs<'_>, s: &Shown<'_>, lanes: &[usize]) -> Picture {
         let (name, look) = &names[lane];
         canvas.margin_text(y, name, NAME_MAX);
         let of = |is_idle: bool| turns.all().iter().filter(move |t| t.lane == lane && t.is_idle == is_idle);
-        canvas.path(&format!("i i{}", look % LOOKS), &stretches(of(true), y, turns.grain_ns));
-        canvas.path(&format!("t t{}", look % LOOKS), &stretches(of(false), y, turns.grain_ns));
+        canvas.path(&format!("i i{}", crate::svg::class(*look)), &stretches(of(true), y, turns.grain_ns));
+        canvas.path(&format!("t t{}", crate::svg::class(*look)), &stretches(of(false), y, turns.grain_ns));
         let is_thin = |t: &&Turn| real(t.to - t.from) < span / PIXELS;
-        canvas.path(&format!("h1 t{}", look % LOOKS), &ticks(of(false).filter(is_thin), y, turns.grain_ns));
+        canvas.path(
+            &format!("h1 t{}", crate::svg::class(*look)),
+            &ticks(of(false).filter(is_thin), y, turns.grain_ns),
+        );
     }
     let about = format!(
         "Turns: {}, of {} requests; grain {}.",

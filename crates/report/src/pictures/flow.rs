@@ -5,7 +5,7 @@ use super::Section;
 use crate::recording::Flow;
 use crate::runs::{Runs, Shown};
 use crate::scale::{Scale, Unit};
-use crate::svg::{Canvas, Frame, Key, LOOKS, Picture, short};
+use crate::svg::{Canvas, Frame, Key, Picture, short};
 use crate::table::{Cell, Table};
 use crate::words::{mib, real, share, time};
 use fairhead_core::Duration;
@@ -81,7 +81,7 @@ fn bytes_over_time(runs: &Runs<'_>, s: &Shown<'_>, flow: &Flow, keys: &[Key], le
             let step = if x == 0 { 'M' } else { 'L' };
             let _ = write!(d, "{step}{x} {}h{}", short(y(x, bytes)), part(long(x), flow.width_ns));
         }
-        canvas.path(&format!("l l{}", k.look % LOOKS), &d);
+        canvas.path(&format!("l l{}", crate::svg::class(k.look)), &d);
         let at = spread(i, keys.len(), points.len());
         if let Some(&bytes) = points.get(at).filter(|_| points.iter().any(|b| *b > 0)) {
             canvas.badge(k.look, &k.sign, (real(at as u64) + 0.5) / wide, y(at, bytes) / height);
@@ -153,7 +153,8 @@ fn time_of_disk(runs: &Runs<'_>, s: &Shown<'_>, flow: &Flow, keys: &[Key]) -> Pi
     let last = part(long(flow.len().saturating_sub(1)), flow.width_ns);
     let mut below = vec![0.0; flow.len()];
     let mut widest: Vec<(usize, f64, f64)> = Vec::new();
-    let layers = keys.iter().map(|k| (format!("f{} a", k.look % LOOKS), flow.busy_ns(k.look).collect()));
+    let layers =
+        keys.iter().map(|k| (format!("f{} a", crate::svg::class(k.look)), flow.busy_ns(k.look).collect()));
     let idle: (String, Vec<u64>) = ("idle a".to_owned(), flow.idled_ns().collect());
     for (class, ns) in layers.chain([idle]) {
         let parts: Vec<f64> = ns.iter().enumerate().map(|(x, n)| real(*n) / whole(x)).collect();

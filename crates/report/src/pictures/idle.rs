@@ -31,8 +31,8 @@ pub(super) fn section(runs: &Runs<'_>) -> Section {
 
 /// Returns the keys of the schedulers that idled.
 fn idle_keys(runs: &Runs<'_>) -> Vec<Key> {
-    let idled = |k: &Key| !runs.shown[k.look].recording.idled.is_empty();
-    runs.keys().into_iter().filter(idled).collect()
+    let all = runs.keys().into_iter().zip(&runs.shown);
+    all.filter(|(_, s)| !s.recording.idled.is_empty()).map(|(key, _)| key).collect()
 }
 
 fn why(i: &Idled) -> &'static str {
@@ -51,7 +51,7 @@ fn picture(runs: &Runs<'_>, all: &[(usize, Idled)]) -> crate::svg::Picture {
     let rows: Vec<bars::Row> = all
         .iter()
         .map(|(run, i)| bars::Row {
-            look: *run,
+            look: runs.shown[*run].look,
             sign: Runs::sign(*run),
             label: why(i).to_owned(),
             value: format!("{}, {}", time(i.time), share(i.time.as_ns(), whole(*run))),

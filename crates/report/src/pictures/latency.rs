@@ -1,28 +1,46 @@
-//! Draws the latency of calls: for each job and scheduler, the share of calls that took at most a given time.
+//! Draws the latency of calls by percentile: for each job and scheduler, the latency that a given share of
+//! calls did not exceed.
+//!
+//! The bottom axis is one of percentiles at 90, 99 and 99.9 % with equal distances. On an even axis the calls of
+//! a job that mostly finds its data in memory are a corner: one stroke along 95 % of the axis, and another one
+//! up. What users notice lies in the last percent, so that has two thirds of the width.
+//!
+//! **Labels** stand in the right margin, where each curve ends. Curves whose percentiles are all within
+//! [`EQUAL`] of each other are drawn as one, with the names of all. At most [`LOOKS`](crate::svg::LOOKS)
+//! schedulers have a colour; the others are thin and grey.
 
 use super::Section;
 use crate::runs::Runs;
 use crate::scale::{Scale, Unit};
-use crate::svg::{Canvas, Frame, Picture, short};
+use crate::svg::{Canvas, EndLabel, Frame, LOOKS, Picture, class, short, shortened, spread_labels};
 use crate::table::{Cell, Table};
 use crate::words::{real, time};
 use fairhead_core::Duration;
+use fairhead_sim::advise::EQUAL;
 use fairhead_sim::metrics::OpStats;
 use std::fmt::Write as _;
 
-const HEIGHT: u32 = 230;
+const HEIGHT: u32 = 240;
 /// The width of the coordinates of the data.
 const WIDE: f64 = 1000.0;
+/// The room for labels, in pixels, and the longest text there, in characters.
+const MARGIN: u32 = 118;
+const LABEL_MAX: usize = 12;
+/// The percentiles by which curves are told apart, and which the table has.
+const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
 /// Makes a picture for each job that made calls.
 pub(super) fn section(runs: &Runs<'_>) -> Section {
     let jobs = 0..runs.jobs.jobs.len();
+    let grey =
+        if runs.shown.len() > LOOKS { " Grey curves are of older eras; the table has all." } else { "" };
     Section {
         id: "latency",
         title: "How long calls took",
-        about: "The share of a job's calls that took at most so long; the time axis is logarithmic. Further left is better, and the last percent, at the top, \
-                is what users notice. A letter stands on its scheduler's line. Of calls that found their data in memory, too."
-            .to_owned(),
+        about: format!(
+            "How long the fastest 50, 90, 99 and 99.9 % of a job's calls took at most; the right end is the slowest call. Both axes are \
+             logarithmic. Lower is better, and the right half, from 99 % on, is what users notice. Curves that are the same within 5 % are one. Calls that found their data in memory are in it.{grey}"
+        ),
         keys: runs.keys(),
         pictures: jobs.filter_map(|job| picture(runs, job)).collect(),
     }
@@ -33,21 +51,16 @@ fn picture(runs: &Runs<'_>, job: usize) -> Option<Picture> {
         .map(|r| (r, Runs::calls(runs.shown[r].outcome, job)))
         .filter(|(_, s)| s.calls > 0)
         .collect();
-    let low = all.iter().map(|(_, s)| s.latency_min.as_ns()).min()?;
-    let high = all.iter().map(|(_, s)| s.latency_max.as_ns()).max()?;
-    let bottom = axis(real(low.max(1)), real(high.max(1)));
-    let left = Scale::linear(0.0, 100.0, Unit::Percent);
-    let mut canvas = Canvas::new(Frame::axes(HEIGHT), (WIDE, f64::from(HEIGHT)));
-    canvas.left_axis(&left);
-    canvas.bottom_axis(&bottom);
-    for (place, (run, stats)) in all.iter().enumerate() {
-        canvas.path(&format!("l l{}", run % crate::svg::LOOKS), &line(stats, &bottom));
-        // Each letter has a height of its own, so that letters never cover each other.
-        let part = (real(place as u64) + 0.5) / real(all.len() as u64);
-        let percentile = 92.0 - part * 84.0;
-        let at = stats.percentile(percentile).map_or(0.0, |t| bottom.at(real(t.as_ns())));
-        canvas.badge(*run, &Runs::sign(*run), at, 1.0 - percentile / 100.0);
-    }
+    let curves: Vec<Curve<'_>> = all
+        .iter()
+        .map(|(run, stats)| Curve {
+            look: runs.shown[*run].look,
+            sign: Runs::sign(*run),
+            names: runs.shown[*run].names.clone(),
+            stats,
+        })
+        .collect();
+    let canvas = draw(&curves)?;
     let name = &runs.jobs.jobs[job].name;
     let clients = runs.jobs.jobs[job].numjobs;
     let whose = if clients == 1 { name.clone() } else { format!("{name} ({clients} clients)") };
@@ -61,6 +74,83 @@ fn picture(runs: &Runs<'_>, job: usize) -> Option<Picture> {
     )
 }
 
+/// What one run, or several that are alike, make of a picture.
+#[derive(Clone, Debug)]
+struct Curve<'a> {
+    look: usize,
+    sign: String,
+    names: Vec<&'a str>,
+    stats: &'a OpStats,
+}
+
+impl Curve<'_> {
+    /// Whether all percentiles and the slowest calls of both differ by no more than what counts as equal.
+    fn is_like(&self, other: &Self) -> bool {
+        let near = |a: Duration, b: Duration| {
+            let (a, b) = (real(a.as_ns().max(1)), real(b.as_ns().max(1)));
+            a <= b * EQUAL && b <= a * EQUAL
+        };
+        let same = |p: f64| match (self.stats.percentile(p), other.stats.percentile(p)) {
+            (Some(a), Some(b)) => near(a, b),
+            (a, b) => a == b,
+        };
+        PERCENTILES.into_iter().all(same) && near(self.stats.latency_max, other.stats.latency_max)
+    }
+
+    fn label(&self, at: f64) -> EndLabel {
+        let more = self.names.len() - 1;
+        let name = match more {
+            0 => shortened(self.names[0], LABEL_MAX),
+            n => {
+                let more = format!(" +{n}");
+                shortened(self.names[0], LABEL_MAX - more.len()) + &more
+            }
+        };
+        EndLabel { look: self.look, sign: self.sign.clone(), name, full: self.names.join(", "), at }
+    }
+}
+
+/// Draws the curves; `None` if there are none.
+fn draw(all: &[Curve<'_>]) -> Option<Canvas> {
+    let low = all.iter().map(|c| c.stats.latency_min.as_ns()).min()?;
+    let high = all.iter().map(|c| c.stats.latency_max.as_ns()).max()?;
+    let left = axis(real(low.max(1)), real(high.max(1)));
+    let bottom = Scale::nines();
+    let height = f64::from(HEIGHT);
+    let mut canvas = Canvas::new(Frame { right: MARGIN, ..Frame::axes(HEIGHT) }, (WIDE, height));
+    canvas.left_axis(&left);
+    canvas.bottom_axis(&bottom);
+    let joined = joined(all);
+    // Grey lies below colours.
+    for is_grey in [true, false] {
+        for c in joined.iter().filter(|c| (class(c.look) == LOOKS) == is_grey) {
+            canvas.path(&format!("l l{}", class(c.look)), &line(c.stats, &left, &bottom));
+        }
+    }
+    let end = |c: &Curve<'_>| height * (1.0 - left.at(real(c.stats.latency_max.as_ns().max(1))));
+    let labels: Vec<EndLabel> = joined.iter().map(|c| c.label(end(c))).collect();
+    for (label, place) in labels.iter().zip(spread_labels(&labels, height)) {
+        if let Some(y) = place {
+            canvas.end_label(label, y);
+        }
+    }
+    Some(canvas)
+}
+
+/// Returns the curves with those joined that are alike; the first of them that has a colour gives its look.
+fn joined<'a>(all: &[Curve<'a>]) -> Vec<Curve<'a>> {
+    let mut out: Vec<Curve<'a>> = Vec::new();
+    let (coloured, grey): (Vec<&Curve<'a>>, Vec<&Curve<'a>>) =
+        all.iter().partition(|c| class(c.look) < LOOKS);
+    for c in coloured.into_iter().chain(grey) {
+        match out.iter_mut().find(|o| o.is_like(c)) {
+            Some(known) => known.names.extend(&c.names),
+            None => out.push(c.clone()),
+        }
+    }
+    out
+}
+
 /// Returns the axis from the shortest call to the longest; values that are nearly equal are in its middle.
 fn axis(low: f64, high: f64) -> Scale {
     if high >= low * 10.0 {
@@ -71,16 +161,15 @@ fn axis(low: f64, high: f64) -> Scale {
 }
 
 /// Returns the steps from the shortest call to the longest, from the histogram.
-fn line(stats: &OpStats, bottom: &Scale) -> String {
-    let height = f64::from(HEIGHT);
-    let x = |ns: u64| short(bottom.at(real(ns.max(1))) * WIDE);
-    let mut d = format!("M{} {}", x(stats.latency_min.as_ns()), short(height));
+fn line(stats: &OpStats, left: &Scale, bottom: &Scale) -> String {
+    let y = |ns: u64| short(f64::from(HEIGHT) * (1.0 - left.at(real(ns.max(1)))));
+    let mut d = format!("M0 {}", y(stats.latency_min.as_ns()));
     let mut sum = 0;
     for step in stats.latency_ns.steps() {
         sum += step.count;
         let ns = step.highest_ns.min(stats.latency_max.as_ns());
-        let y = height * (1.0 - real(sum) / real(stats.calls));
-        let _ = write!(d, "H{}V{}", x(ns), short(y));
+        let x = bottom.at(100.0 * real(sum) / real(stats.calls)) * WIDE;
+        let _ = write!(d, "V{}H{}", y(ns), short(x));
     }
     d
 }
@@ -101,10 +190,83 @@ fn table(runs: &Runs<'_>, title: &str, all: &[(usize, OpStats)]) -> Table {
             Cell::number(s.calls.to_string(), s.calls),
             cell(s.latency_mean()),
         ];
-        cells.extend([50.0, 90.0, 99.0, 99.9].map(|p| cell(s.percentile(p))));
+        cells.extend(PERCENTILES.map(|p| cell(s.percentile(p))));
         cells.push(cell(Some(s.latency_max)));
         cells
     });
     let columns = ["scheduler", "calls", "mean", "p50", "p90", "p99", "p99.9", "max"];
     Table::new(title, 1, &columns, rows.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boxes;
+    use fairhead_core::sched::any::PRESETS;
+
+    /// Calls that took these microseconds.
+    fn stats(us: impl Iterator<Item = u64>) -> OpStats {
+        let mut s = OpStats::default();
+        us.for_each(|us| s.record(4096, Duration::from_us(us)));
+        s
+    }
+
+    fn curves(all: &[OpStats]) -> Vec<Curve<'_>> {
+        all.iter()
+            .enumerate()
+            .map(|(i, stats)| Curve {
+                look: if i % 2 == 0 { i / 2 } else { LOOKS },
+                sign: Runs::sign(i),
+                names: vec![PRESETS[i].name],
+                stats,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_labels_of_sixteen_schedulers_neither_overlap_nor_leave_the_picture() {
+        // All end at nearly the same height.
+        let all: Vec<OpStats> = (0..16).map(|i| stats((1..2000).map(|n| n * (100 + i * 40)))).collect();
+        let canvas = draw(&curves(&all)).unwrap();
+        let picture = canvas.finish("n".to_owned(), "t".to_owned(), "a".to_owned()).in_page("p");
+        // The narrowest picture of a page: 376 pixels less both margins.
+        let texts = boxes::texts(&picture, 376.0 - 54.0 - f64::from(MARGIN));
+        let names = texts.iter().filter(|t| PRESETS.iter().any(|p| t.text == shortened(p.name, LABEL_MAX)));
+        assert!(names.count() >= 12, "{texts:?}");
+        assert_eq!(boxes::overlaps(&texts), Vec::<String>::new());
+        for t in &texts {
+            assert!(
+                t.right <= 376.0 - 54.0 && t.top >= -8.0 && t.bottom <= f64::from(HEIGHT) + 26.0,
+                "{t:?}"
+            );
+        }
+        let looks = |prefix: &str| {
+            let of = |l: &usize| picture.contains(&format!("\"{prefix}{l}\""));
+            (0..20).filter(of).collect::<Vec<_>>()
+        };
+        assert!(looks("l l").len() <= LOOKS + 1 && looks("f").iter().all(|l| *l <= LOOKS), "{picture}");
+    }
+
+    #[test]
+    fn curves_that_are_alike_are_one_with_all_their_names() {
+        let [a, b, c] = [1000, 1010, 1500].map(|k| stats((1..500).map(|n| n * k)));
+        let all = [a, b, c];
+        let mut curves = curves(&all);
+        curves.iter_mut().enumerate().for_each(|(i, c)| c.look = i);
+        let joined = joined(&curves);
+        assert_eq!(joined.len(), 2);
+        let label = joined[0].label(10.0);
+        assert_eq!((label.name.as_str(), label.full.as_str()), ("noop +1", "noop, deadline-2.6.9"));
+    }
+
+    #[test]
+    fn a_job_that_mostly_finds_its_data_in_memory_is_no_corner() {
+        let cached = stats((0..1000).map(|n| if n < 970 { 1 } else { 5000 + n }));
+        let canvas = draw(&curves(&[cached])).unwrap();
+        let picture = canvas.finish("n".to_owned(), "t".to_owned(), "a".to_owned()).in_page("p");
+        let path = picture.split("class=\"l l0\" d=\"").nth(1).unwrap();
+        let rise: f64 = path.split('H').nth(1).unwrap().split('V').next().unwrap().parse().unwrap();
+        // The axis from 97 % to the slowest call has more than half of the width.
+        assert!(rise < WIDE / 2.0, "{path}");
+    }
 }

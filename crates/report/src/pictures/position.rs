@@ -5,7 +5,7 @@ use super::flow::client_keys;
 use crate::recording::SECTOR;
 use crate::runs::{Runs, Shown};
 use crate::scale::{Scale, Unit};
-use crate::svg::{Canvas, Frame, Key, LOOKS, Picture};
+use crate::svg::{Canvas, Frame, Key, Picture};
 use crate::table::{Cell, Table};
 use crate::words::{count, real, time};
 use fairhead_core::Duration;
@@ -43,7 +43,10 @@ fn picture(runs: &Runs<'_>, s: &Shown<'_>, keys: &[Key], left: &Scale) -> Pictur
     canvas.set_span(span as u64);
     let base = first / real(cells.height() * SECTOR);
     for k in keys {
-        canvas.path(&format!("m m{}", k.look % LOOKS), &dots(s, k.look, |row| up - (row - base) - 0.5));
+        canvas.path(
+            &format!("m m{}", crate::svg::class(k.look)),
+            &dots(s, k.look, |row| up - (row - base) - 0.5),
+        );
     }
     for (i, k) in keys.iter().enumerate() {
         let mine: Vec<_> = cells.all().iter().filter(|c| c.who == k.look).collect();

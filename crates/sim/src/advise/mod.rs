@@ -70,7 +70,7 @@ pub use cost::{Cost, Limit};
 pub use explain::{Told, explain};
 pub use figures::{Figures, Wait, Waiting, figures, waiting};
 pub(crate) use figures::{fairness, time_waited};
-pub use payers::{Got, Payer, Payers};
+pub use payers::{Got, Payer, Payers, speed};
 pub use race::{Comparison, EQUAL, End, LetGo, Race};
 pub use remedy::Remedy;
 pub use verdict::{factor, means};

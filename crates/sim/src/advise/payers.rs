@@ -102,7 +102,10 @@ fn got(job: &Job, clients: &[ClientStats]) -> Got {
     }
 }
 
-fn speed(c: &ClientStats) -> u64 {
+/// Returns the bytes per second of a client, in the time in which all jobs ran if there was such a time, and
+/// otherwise over its own.
+#[must_use]
+pub fn speed(c: &ClientStats) -> u64 {
     match c.together {
         Some(t) => rate(t.bytes, t.span),
         None => rate(c.read.bytes + c.write.bytes + c.trim.bytes, c.elapsed),

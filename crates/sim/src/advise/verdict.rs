@@ -8,7 +8,7 @@
 
 use super::race::{NEAR, Run};
 use super::statistics::{Finding, Ratio};
-use super::{Advice, Comparison, Cost, EQUAL, End, Figures, Limit, Payers, Question};
+use super::{Advice, Comparison, Cost, EQUAL, End, Figures, Limit, Payer, Payers, Question};
 use crate::job::Program;
 use crate::why::time;
 use fairhead_core::sched::any::shown;
@@ -117,6 +117,34 @@ impl Advice {
         }
         said.push(self.ended());
         said
+    }
+
+    /// Returns the answer in one sentence with the job that suffers from it: of those that get less than before,
+    /// the one that loses most.
+    #[must_use]
+    pub fn headline(&self) -> Option<String> {
+        let payers = self.payers.as_ref()?;
+        let (winner, base) = (self.race.winner(), self.candidates[0].name());
+        let left = |p: &Payer| (p.after.bytes_per_s, p.before.bytes_per_s.max(1));
+        // The smallest part of what it had: fractions are compared as products.
+        let most = payers.jobs.iter().filter(|p| p.pays()).min_by(|a, b| {
+            let ((a, of_a), (b, of_b)) = (left(a), left(b));
+            (u128::from(a) * u128::from(of_b)).cmp(&(u128::from(b) * u128::from(of_a)))
+        });
+        let compared = self.candidates[payers.candidate].name();
+        let paid = |p: &Payer| {
+            let [after, before] = [p.after.bytes_per_s, p.before.bytes_per_s].map(digits);
+            format!("{after} MiB/s instead of {before}")
+        };
+        Some(match (winner, most) {
+            (0, Some(p)) => format!("Stay with {base}: under {compared}, {} would get {}.", p.name, paid(p)),
+            (0, None) => format!("Stay with {base}."),
+            (_, Some(p)) => {
+                let verb = if p.starves() { "starves" } else { "pays" };
+                format!("Use {compared} instead of {base}; {} {verb}: {}.", p.name, paid(p))
+            }
+            (_, None) => format!("Use {compared} instead of {base}; no job pays."),
+        })
     }
 
     /// What all jobs move together, and the jobs that get less than before.
