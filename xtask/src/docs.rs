@@ -1,5 +1,6 @@
 //! `cargo xtask docs`: the parts of `docs/schedulers` that are measured, that of `docs/nvme.md`
-//! ([`defaults`]), and the first picture of the README ([`hero`]).
+//! ([`defaults`]), the first picture of the README ([`hero`]), and those of `docs/sweep.md`
+//! ([`grid`]).
 //!
 //! In `docs/schedulers` two kinds, from runs of the `fairhead` binary with seed 1, so the same bytes every
 //! time:
@@ -17,6 +18,7 @@
 //! the same few for all.
 
 use crate::defaults;
+use crate::grid;
 use crate::hero;
 use crate::shell::{capture, cargo, root};
 use crate::steps::Outcome;
@@ -117,6 +119,8 @@ pub(crate) enum Part {
     Defaults,
     /// The first picture of the README.
     Hero,
+    /// The pictures of a sweep.
+    Grid,
     /// Nothing: what there is of the first tunable of each scheduler is compared.
     Check,
 }
@@ -130,10 +134,14 @@ pub(crate) fn run(part: Part) -> Result<Outcome, String> {
     if matches!(part, Part::All | Part::Hero | Part::Check) {
         hero::make(&lab.program, &mut files)?;
     }
+    if matches!(part, Part::All | Part::Grid | Part::Check) {
+        grid::make(&lab.program, &mut files)?;
+    }
     if matches!(part, Part::All | Part::Defaults | Part::Check) {
         defaults::make(&lab.program, check, &mut files)?;
     }
-    for (page, presets) in PAGES.iter().filter(|_| !matches!(part, Part::Defaults | Part::Hero)) {
+    for (page, presets) in PAGES.iter().filter(|_| !matches!(part, Part::Defaults | Part::Hero | Part::Grid))
+    {
         let sched = presets[presets.len() - 1];
         let tunables = lab.tunables(sched)?;
         if part != Part::Pages {

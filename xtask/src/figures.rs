@@ -60,7 +60,7 @@ pub(crate) fn run(check: bool) -> Result<Outcome, String> {
 
 fn pages() -> Result<Vec<PathBuf>, String> {
     let mut all = vec![root().join("README.md")];
-    for folder in ["docs", "docs/schedulers"] {
+    for folder in ["docs", "docs/questions", "docs/schedulers"] {
         let entries = fs::read_dir(root().join(folder)).map_err(|e| format!("{folder}: {e}"))?;
         let paths = entries.filter_map(|e| e.ok().map(|e| e.path()));
         all.extend(paths.filter(|p| p.extension().is_some_and(|e| e == "md")));

@@ -5,7 +5,7 @@
 //! cargo xtask ci                    the same
 //! cargo xtask bench [--check | --instructions]   instructions per request and requests per second → bench/RESULTS.md; or only the limits; or without the seconds, for a busy machine
 //! cargo xtask fuzz [--minutes N] [TARGET…]   fuzzing, 10 minutes per target unless told otherwise
-//! cargo xtask docs [tunables|pages|defaults|hero|--check]  what is measured in docs/schedulers and docs/nvme.md, and the README's picture; or only whether a part of it is as it would be made
+//! cargo xtask docs [tunables|pages|defaults|hero|grid|--check]  what is measured in docs/schedulers and docs/nvme.md, and the README's picture; or only whether a part of it is as it would be made
 //! cargo xtask docs --book            the documents as a book, by mdBook → target/book
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
 //! cargo xtask api [--check]         crates/core/public-api.txt: what core offers to other crates; or only whether it is so
@@ -27,6 +27,7 @@ mod dist;
 mod docs;
 mod figures;
 mod fuzz;
+mod grid;
 mod hero;
 mod json;
 mod links;
@@ -44,7 +45,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | --check | --book] | figures [--check] | api [--check] | dist [--deb | --static] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | figures [--check] | api [--check] | dist [--deb | --static] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         ["docs", "pages"] => docs::run(docs::Part::Pages).map(|outcome| println!("{outcome}")),
         ["docs", "defaults"] => docs::run(docs::Part::Defaults).map(|outcome| println!("{outcome}")),
         ["docs", "hero"] => docs::run(docs::Part::Hero).map(|outcome| println!("{outcome}")),
+        ["docs", "grid"] => docs::run(docs::Part::Grid).map(|outcome| println!("{outcome}")),
         ["docs", "--book"] => book::make().map(|outcome| println!("{outcome}")),
         ["docs", "--check"] => docs::run(docs::Part::Check).map(|outcome| println!("{outcome}")),
         ["figures"] => figures::run(false).map(|outcome| println!("{outcome}")),

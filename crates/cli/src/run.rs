@@ -123,7 +123,7 @@ fn outputs<'a>(args: &'a RunArgs, logs: &'a [PathBuf]) -> Outputs<'a> {
 }
 
 /// Writes pictures into a folder, which is made if there is none.
-fn write_pictures(folder: &Path, files: &[(String, String)]) -> Result<(), CliError> {
+pub(crate) fn write_pictures(folder: &Path, files: &[(String, String)]) -> Result<(), CliError> {
     std::fs::create_dir_all(folder)
         .map_err(|e| CliError::Failed(format!("cannot make the folder '{}': {e}", folder.display())))?;
     files.iter().try_for_each(|(name, text)| out::write(Some(&folder.join(name)), text))

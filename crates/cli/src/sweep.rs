@@ -1,5 +1,6 @@
 //! `fairhead sweep`: the grid from the arguments, the rows from the simulator, and the table.
 
+use fairhead_report::svg::Picture;
 use fairhead_sim::SimError;
 use fairhead_sim::resumable::fingerprint;
 use fairhead_sim::sweep::{Setting, Sweep, Tuned};
@@ -9,9 +10,10 @@ use crate::error::CliError;
 use crate::files::Outputs;
 use crate::memory;
 use crate::out::{self, Progress};
-use crate::output::sweep;
+use crate::output::{page, sweep};
 use crate::plan::{choose_schedulers, choose_setting, read_jobs, with_disks_of};
 use crate::resume::Resume;
+use crate::run::write_pictures;
 use crate::tunables::{self, Scheduler};
 
 /// Runs the grid, and writes the rows that are done, be it all.
@@ -21,6 +23,8 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
     Outputs::default()
         .file("-o", args.output.file.as_deref())
         .file("--resume", args.resume.as_deref())
+        .file("--report", args.report.as_deref())
+        .pictures(args.pictures.as_deref())
         .check()?;
     let resume = Resume::open(args.resume.as_deref(), fingerprint(&grid))?;
     let mut threads = args.threads.count();
@@ -33,6 +37,16 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
         e => CliError::Misuse(e.to_string()),
     })?;
     drop(progress);
+    if args.report.is_some() || args.pictures.is_some() {
+        let page = sweep::page(&grid, &rows, &page::command_line(std::env::args_os()));
+        if let Some(file) = &args.report {
+            out::write(Some(file), &page.html())?;
+        }
+        if let Some(folder) = &args.pictures {
+            let file = |p: &Picture| (format!("{}.svg", p.name), p.to_file());
+            write_pictures(folder, &page.pictures().iter().map(file).collect::<Vec<_>>())?;
+        }
+    }
     let file = args.output.file.as_deref();
     out::write(file, &sweep::render(&grid, &rows, args.output.format, out::coloured(file)))?;
     if file.is_some() {

@@ -376,4 +376,35 @@ fn a_browser_has_nothing_to_complain_about() {
             "{name}: {zoomed}"
         );
     }
+    let grid = [
+        "sweep",
+        "tenants",
+        "--runtime",
+        "500ms",
+        "--sched",
+        "cfq,bfq,kyber,none",
+        "--set",
+        "cfq.slice_idle=0,2ms,8ms",
+    ];
+    let more = [
+        "--set",
+        "bfq.slice_idle=0,2ms,8ms",
+        "--set",
+        "bfq.low_latency=0,1",
+        "--report",
+        "grid.html",
+        "-o",
+        "x",
+    ];
+    succeeds(folder, &[&grid[..], &more].concat());
+    let seen = open(folder, "grid.html", 1280);
+    assert_eq!((&seen.console, &seen.requests), (&Vec::new(), &Vec::new()));
+    assert!(seen.dom.contains("save as SVG"), "no script ran");
+    for width in [400_u64, 1280] {
+        let measured = told(folder, &page(folder, "grid.html"), MEASURE, width);
+        assert!(measured["wide"].as_u64() <= Some(width), "{measured}");
+        for what in ["out", "over"] {
+            assert_eq!(measured[what].as_array().map(Vec::len), Some(0), "{what} at {width}: {measured}");
+        }
+    }
 }

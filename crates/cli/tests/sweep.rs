@@ -193,3 +193,72 @@ fn mistakes_are_one_line() {
         assert!(said.contains(message) && said.lines().count() == 1, "{said}");
     }
 }
+
+/// The page of a sweep of this grid, and what it has for programs.
+fn page(job: &str, more: &[&str], place: &Path) -> (String, Value) {
+    let file = place.join("page.html");
+    sweep(job, &[&["--report", file.to_str().unwrap()], more].concat());
+    let page = std::fs::read_to_string(&file).unwrap();
+    let data = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
+    let figures = serde_json::from_str::<Value>(data).unwrap()["figures"].clone();
+    (page, figures)
+}
+
+#[test]
+fn a_page_has_the_figures_a_column_for_each_tunable_and_the_front() {
+    let place = tempfile::tempdir().unwrap();
+    let job = job(place.path());
+    let (first, figures) = page(&job, &[], place.path());
+    let json: Value = serde_json::from_str(&sweep(&job, &["--output-format", "json"])).unwrap();
+    assert_eq!(figures, json);
+    assert!(first.contains(">slice_idle</th>"), "no column");
+    for picture in
+        ["front-nas2020", "front-sata-ssd", "wait-slice-idle-nas2020", "throughput-slice-idle-sata-ssd"]
+    {
+        assert!(first.contains(&format!("data-name=\"{picture}\"")), "no {picture}");
+    }
+    // Two tunables: a map of four cells for each figure and disk, and a column for each.
+    let (second, _) = page(&job, &["--set", "cfq.low_latency=0,1"], place.path());
+    assert!(second.contains(">slice_idle</th>") && second.contains(">low_latency</th>"), "no columns");
+    assert_eq!(second.matches("class=\"f0 q ").count(), 4 * 2 * 2);
+}
+
+#[test]
+fn a_page_of_a_resumed_sweep_is_that_of_an_uninterrupted_one() {
+    let place = tempfile::tempdir().unwrap();
+    let job = job(place.path());
+    let body = |page: &str| page.split_once("<dt>command").unwrap().0.to_owned();
+    let (whole, _) = page(&job, &[], place.path());
+    let kept = place.path().join("kept");
+    let resume = ["--resume", kept.to_str().unwrap()];
+    sweep(&job, &resume);
+    // Only some of the points are known to the second run.
+    let text = std::fs::read_to_string(&kept).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() > POINTS, "{text}");
+    std::fs::write(&kept, lines[..lines.len() - 5].join("\n") + "\n").unwrap();
+    let (resumed, _) = page(&job, &resume, place.path());
+    assert_eq!(body(&whole), body(&resumed));
+}
+
+#[test]
+fn a_page_that_cannot_be_is_one_line() {
+    let place = tempfile::tempdir().unwrap();
+    let job = job(place.path());
+    let file = place.path().join("x");
+    let file = file.to_str().unwrap();
+    for (more, named) in [
+        (&["--report", file, "-o", file][..], "-o"),
+        (&["--report", file, "--resume", file], "--resume"),
+        (&["--report", "/no/such/folder/x.html"], "/no/such/folder"),
+        (&["--report", file, "--set", "cfq.slice_idle=much"], "slice_idle"),
+        (&["--report", file, "--set", "cfq.no_such=1"], "no_such"),
+    ] {
+        let out = fairhead(&[&["sweep", &job, "--sched", "cfq"], more].concat());
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(
+            !out.status.success() && said.lines().count() == 1 && said.contains(named),
+            "{more:?}: {said}"
+        );
+    }
+}

@@ -17,6 +17,8 @@
 //! them, each with its numbers in a table. It can be read without colour (letters, dashes), without a mouse,
 //! without a script and on paper.
 //!
+//! **A sweep** has a page of its own ([`grid`]): lines, heat maps, and the front of throughput and wait.
+//!
 //! **Figures** are not computed here. They come from [`fairhead_sim::metrics`] and [`fairhead_sim::advise`],
 //! with the words of the terminal's tables.
 
@@ -24,6 +26,7 @@
 
 #[cfg(test)]
 mod boxes;
+pub mod grid;
 pub mod page;
 mod participants;
 pub mod pictures;

@@ -7,7 +7,9 @@
 
 use fairhead_core::Duration;
 use fairhead_core::sched::any::shown;
+use fairhead_report::grid::{Grid, Setting};
 use fairhead_sim::advise::statistics::Mean;
+use fairhead_sim::advise::{Goal, waiting};
 use fairhead_sim::sweep::{COLUMNS, Figures, Row, Sweep, figure};
 use serde_json::{Map, Value, json};
 
@@ -105,6 +107,103 @@ const SHOWN: [Shown; 12] = [
 ];
 
 fn human(sweep: &Sweep, rows: &[Option<Row>], coloured: bool) -> String {
+    format!(
+        "{}, {}\n\n{}",
+        sweep.jobs.file_name,
+        seeds(sweep),
+        table(sweep, rows, &Sets::Joined).render(coloured)
+    )
+}
+
+/// How the tunables of a setting are shown.
+enum Sets {
+    /// In one column.
+    Joined,
+    /// In a column for each of these names.
+    Each(Vec<String>),
+}
+
+impl Sets {
+    fn heads(&self) -> Vec<&str> {
+        match self {
+            Self::Joined => vec!["set"],
+            Self::Each(names) => names.iter().map(String::as_str).collect(),
+        }
+    }
+
+    fn cells(&self, set: &str) -> Vec<Cell> {
+        match self {
+            Self::Joined => vec![Cell::label(set)],
+            Self::Each(names) => {
+                let value = |name: &String| values(set).find(|v| v.0 == name).map_or("", |v| v.1);
+                names.iter().map(|name| Cell::label(value(name))).collect()
+            }
+        }
+    }
+}
+
+/// The tunables that are set, and their values.
+fn values(set: &str) -> impl Iterator<Item = (&str, &str)> {
+    set.split_whitespace().filter_map(|s| s.split_once('='))
+}
+
+fn seeds(sweep: &Sweep) -> String {
+    match sweep.seeds {
+        1 => format!("seed {}", sweep.seed),
+        n => format!(
+            "seeds {} to {}; means of them (and half their interval of 95 %)",
+            sweep.seed,
+            sweep.seed.wrapping_add(u64::from(n) - 1)
+        ),
+    }
+}
+
+/// The page of a sweep.
+pub(crate) fn page(sweep: &Sweep, rows: &[Option<Row>], command: &str) -> Grid {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in sweep.tuned.iter().flat_map(|t| values(&t.set)) {
+        if !names.iter().any(|n| n == name) {
+            names.push(name.to_owned());
+        }
+    }
+    let per_setting = sweep.seeds.max(1) as usize;
+    let settings = (0..sweep.count()).step_by(per_setting).filter_map(|first| {
+        let done: Vec<&Figures> =
+            rows[first..first + per_setting].iter().flatten().map(Row::figures).collect();
+        let (p, tuned) = (sweep.point(first), &sweep.tuned[sweep.point(first).tuned]);
+        (!done.is_empty()).then(|| Setting {
+            disk: sweep.settings[p.setting].name.clone(),
+            scheduler: shown(tuned.scheduler).to_owned(),
+            values: values(&tuned.set).map(|(t, v)| (t.to_owned(), v.to_owned())).collect(),
+            wait_ns: mean(&done, "wait_ns").or_else(|| mean(&done, "lat_p99_ns")).map(|m| m.mean),
+            bytes_per_s: mean(&done, "disk_bytes_per_s").map(|m| m.mean),
+        })
+    });
+    let waiting = waiting(&sweep.jobs, None, Goal::Balanced);
+    let wait = match waiting.names(&sweep.jobs).as_slice() {
+        [] => "the 99th percentile of the latency of all calls, since no job waits".to_owned(),
+        names => format!("the {} of {}", waiting.what.words().trim_end_matches(','), names.join(", ")),
+    };
+    let undone = rows.iter().filter(|r| r.is_none()).count();
+    let note = format!("Interrupted: {undone} of {} points are not done and are missing here.", rows.len());
+    Grid {
+        title: format!("{}: a grid of settings", sweep.jobs.file_name),
+        wait,
+        settings: settings.collect(),
+        table: table(sweep, rows, &Sets::Each(names)).for_page(&format!("Settings, {}", seeds(sweep))),
+        notes: (undone > 0).then_some(note).into_iter().collect(),
+        made: vec![
+            ("command", command.to_owned()),
+            ("Fairhead", env!("CARGO_PKG_VERSION").to_owned()),
+            ("job file", sweep.jobs.file_name.clone()),
+            ("seeds", seeds(sweep)),
+        ],
+        figures: object(sweep, rows),
+    }
+}
+
+/// A row for each setting, of all seeds together.
+fn table<'s>(sweep: &Sweep, rows: &[Option<Row>], sets: &'s Sets) -> Table<'s> {
     let all: Vec<(usize, &Row)> = done(rows).collect();
     // Of a setting all disks together, or one of several.
     let block = |(setting, disk): (usize, Option<usize>)| -> Vec<Vec<Cell>> {
@@ -120,8 +219,8 @@ fn human(sweep: &Sweep, rows: &[Option<Row>], coloured: bool) -> String {
             let seeds: Vec<&Figures> = figures.collect();
             (!seeds.is_empty()).then(|| {
                 let t = &sweep.tuned[tuned];
-                let names = [name.clone(), shown(t.scheduler).to_owned(), t.set.clone()];
-                let mut cells: Vec<Cell> = names.into_iter().map(Cell::label).collect();
+                let mut cells = [name.as_str(), shown(t.scheduler)].map(Cell::label).to_vec();
+                cells.extend(sets.cells(&t.set));
                 cells.push(Cell::label(seeds.len().to_string()));
                 cells.extend(SHOWN.map(|(_, figure, _, show)| cell(&seeds, figure, show)));
                 cells
@@ -129,37 +228,29 @@ fn human(sweep: &Sweep, rows: &[Option<Row>], coloured: bool) -> String {
         };
         (0..sweep.tuned.len()).filter_map(row).collect()
     };
-    let heads = ["disk", "scheduler", "set", "seeds"].map(|h| (h, Best::None));
-    let columns = heads.into_iter().chain(SHOWN.map(|(head, _, best, _)| (head, best))).collect();
+    let heads = ["disk", "scheduler"].into_iter().chain(sets.heads()).chain(["seeds"]);
+    let words = 2 + sets.heads().len();
+    let columns =
+        heads.map(|h| (h, Best::None)).chain(SHOWN.map(|(head, _, best, _)| (head, best))).collect();
     let each = |setting| {
         std::iter::once(None).chain((0..sweep.jobs.disks.len()).map(Some)).map(move |d| (setting, d))
     };
     let blocks: Vec<_> =
         (0..sweep.settings.len()).flat_map(each).map(block).filter(|b| !b.is_empty()).collect();
-    let seeds = match sweep.seeds {
-        1 => format!("seed {}", sweep.seed),
-        n => format!(
-            "seeds {} to {}; means of them (and half their interval of 95 %)",
-            sweep.seed,
-            sweep.seed.wrapping_add(u64::from(n) - 1)
-        ),
-    };
-    format!("{}, {seeds}\n\n{}", sweep.jobs.file_name, Table { words: 3, columns, blocks }.render(coloured))
+    Table { words, columns, blocks }
 }
 
-/// A figure's mean over the seeds that have it.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "shown with three digits"
-)]
-fn cell(seeds: &[&Figures], name: &str, show: fn(u64) -> String) -> Cell {
+/// A figure's mean over the seeds that have it, if any has.
+#[allow(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn mean(seeds: &[&Figures], name: &str) -> Option<Mean> {
     let values: Vec<f64> = seeds.iter().filter_map(|f| figure(f, name)).map(|n| n as f64).collect();
-    if values.is_empty() {
-        return Cell::default();
-    }
-    let mean = Mean::of(&values);
+    (!values.is_empty()).then(|| Mean::of(&values))
+}
+
+/// A figure's mean, as a cell.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shown with three digits")]
+fn cell(seeds: &[&Figures], name: &str, show: fn(u64) -> String) -> Cell {
+    let Some(mean) = mean(seeds, name) else { return Cell::default() };
     let value = mean.mean.round() as u64;
     let by = mean.half_width(0.95).filter(|_| mean.mean > 0.0).map(|h| 100.0 * h / mean.mean);
     let text = by.map_or_else(|| show(value), |by| format!("{} (±{by:.0}%)", show(value)));

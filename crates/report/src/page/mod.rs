@@ -65,14 +65,60 @@ fn embedded(value: &Value) -> String {
     serde_json::to_string(value).unwrap_or_default().replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
+/// What every page has around its sections: head, links, how it was made, data and script.
+pub(crate) struct Shell<'a> {
+    pub(crate) title: &'a str,
+    /// The chapters: ids and names.
+    pub(crate) links: Vec<(&'static str, &'static str)>,
+}
+
+impl Shell<'_> {
+    /// Returns the page with these sections.
+    pub(crate) fn html(&self, sections: &str, made: &[(&'static str, String)], data: &Value) -> String {
+        format!(
+            "{}<main id=\"top\">{sections}{}</main><script type=\"text/css\" id=\"file-style\">{}</script>\
+             <script type=\"application/json\" id=\"data\">{}</script><script>{SCRIPT}</script></body></html>\n",
+            self.head(),
+            made_part(made),
+            file_style(),
+            embedded(data)
+        )
+    }
+
+    fn head(&self) -> String {
+        let title = escape(self.title);
+        let links = self.links.iter().map(|(id, name)| format!("<a href=\"#{id}\">{name}</a>"));
+        let links: String = links.collect();
+        format!(
+            "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; \
+             img-src data:; base-uri 'none'; form-action 'none'\">\
+             <link rel=\"icon\" href=\"data:,\"><style>{STYLE}</style><style>{PAGE_STYLE}</style></head><body>\
+             <svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\">{HATCH}</svg>\
+             <header><p class=\"brand\">Fairhead report</p><h1>{title}</h1><nav aria-label=\"Chapters\">{links}</nav></header>",
+            SCRIPT_HASH.trim()
+        )
+    }
+}
+
+fn made_part(made: &[(&'static str, String)]) -> String {
+    let each =
+        made.iter().map(|(what, value)| format!("<dt>{}</dt><dd>{}</dd>", escape(what), escape(value)));
+    format!(
+        "<section id=\"made\"><h2>How this was made</h2><dl>{}</dl><p>The same command gives the same figures, to the last digit. All of them are in \
+         this page, as <code>--output-format json</code> writes them.</p><p id=\"save\"></p></section>",
+        each.collect::<String>()
+    )
+}
+
 impl Page<'_> {
     /// Returns the page as HTML.
     #[must_use]
     pub fn html(&self) -> String {
         let verdict = verdict(&self.runs);
         let mut ids = 0;
-        let mut out = self.head();
-        out.push_str("<main id=\"top\">");
+        let mut out = String::new();
         self.verdict_part(&mut out, &verdict, &mut ids);
         self.chapters.iter().for_each(|c| chapter_html(&mut out, "section", "h2", c));
         out.push_str("<section id=\"figures\"><h2>Figures</h2>");
@@ -89,32 +135,8 @@ impl Page<'_> {
             self.why.iter().for_each(|c| chapter_html(&mut out, "div", "h3", c));
             out.push_str("</section>");
         }
-        self.made_part(&mut out);
         let data = json!({ "figures": self.figures, "decisions": pictures::decisions_data(&self.runs) });
-        let _ = writeln!(
-            out,
-            "</main><script type=\"text/css\" id=\"file-style\">{}</script><script type=\"application/json\" id=\"data\">{}</script>\
-             <script>{SCRIPT}</script></body></html>",
-            file_style(),
-            embedded(&data)
-        );
-        out
-    }
-
-    fn head(&self) -> String {
-        let title = escape(&self.title);
-        let links = self.links().into_iter().map(|(id, name)| format!("<a href=\"#{id}\">{name}</a>"));
-        let links: String = links.collect();
-        format!(
-            "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
-             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; \
-             img-src data:; base-uri 'none'; form-action 'none'\">\
-             <link rel=\"icon\" href=\"data:,\"><style>{STYLE}</style><style>{PAGE_STYLE}</style></head><body>\
-             <svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\">{HATCH}</svg>\
-             <header><p class=\"brand\">Fairhead report</p><h1>{title}</h1><nav aria-label=\"Chapters\">{links}</nav></header>",
-            SCRIPT_HASH.trim()
-        )
+        Shell { title: &self.title, links: self.links() }.html(&out, &self.made, &data)
     }
 
     fn links(&self) -> Vec<(&'static str, &'static str)> {
@@ -152,17 +174,6 @@ impl Page<'_> {
         shown.iter().for_each(|p| figure(out, p, ids));
         out.push_str("</div></section>");
     }
-
-    fn made_part(&self, out: &mut String) {
-        out.push_str("<section id=\"made\"><h2>How this was made</h2><dl>");
-        for (what, value) in &self.made {
-            let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", escape(what), escape(value));
-        }
-        out.push_str(
-            "</dl><p>The same command gives the same figures, to the last digit. All of them are in this page, as \
-             <code>--output-format json</code> writes them.</p><p id=\"save\"></p></section>",
-        );
-    }
 }
 
 fn chapter_html(out: &mut String, element: &str, heading: &str, c: &Chapter) {
@@ -198,7 +209,7 @@ fn section_html(out: &mut String, s: &Section, ids: &mut usize) {
     out.push_str("</div></section>");
 }
 
-fn keys_html(keys: &[Key]) -> String {
+pub(crate) fn keys_html(keys: &[Key]) -> String {
     if keys.is_empty() {
         return String::new();
     }
@@ -221,7 +232,7 @@ fn keys_html(keys: &[Key]) -> String {
 /// The longest description below a picture, in characters: about two lines.
 const SEEN_MAX: usize = 130;
 
-fn figure(out: &mut String, p: &Picture, ids: &mut usize) {
+pub(crate) fn figure(out: &mut String, p: &Picture, ids: &mut usize) {
     *ids += 1;
     // Longer text is in the table, and in the description.
     let is_seen = p.span.is_some() && p.about.len() <= SEEN_MAX;
