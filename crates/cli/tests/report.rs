@@ -201,7 +201,8 @@ fn a_page_of_advice_has_its_verdict_and_its_figures() {
         .filter_map(Value::as_str)
         .find(|s| s.contains(" pays: ") || s.contains(" starves: "));
     let who = payer.map_or("no job", |s| s.split_once([' ', ':']).unwrap().0);
-    assert!(headline.contains(who), "the headline does not name {who}: {headline}");
+    let is_alike = payer.is_none() && headline.starts_with("Stay");
+    assert!(is_alike || headline.contains(who), "the headline does not name {who}: {headline}");
     for sentence in &sentences[1..] {
         assert!(page.contains(&format!(">{}</p>", sentence.as_str().unwrap())), "{sentence}");
     }

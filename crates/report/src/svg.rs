@@ -134,8 +134,8 @@ pub(crate) struct EndLabel {
 pub(crate) const LABEL_HEIGHT: f64 = 15.0;
 
 /// Returns for each label its place in pixels from the top: as near to the end of its curve as the others
-/// allow, at least [`LABEL_HEIGHT`] apart, in the order of the curves' ends. `None` for what does not fit into
-/// `height`: grey labels are left out first.
+/// allow, at least [`LABEL_HEIGHT`] apart, in the order of the curves' ends. `None` for what does not fit
+/// into `height`: grey labels are left out first.
 pub(crate) fn spread_labels(labels: &[EndLabel], height: f64) -> Vec<Option<f64>> {
     let mut order: Vec<usize> = (0..labels.len()).collect();
     order.sort_by_key(|&i| class(labels[i].look) == LOOKS);

@@ -1,8 +1,8 @@
 //! The verdict of a plain run: the three figures that `advise` judges by, each with the best run and the
 //! distance of the others.
 //!
-//! "application suffers most: start-up time 12.6s under none, 711ms under bfq. The start-up time of application is best under bfq: 711ms. The next is cfq-ts1 with 9.11s, worse by a
-//! factor of 12.8 …"
+//! "application suffers most: start-up time 12.6s under none, 711ms under bfq. The start-up time of
+//! application is best under bfq: 711ms. The next is cfq-ts1 with 9.11s, worse by a factor of 12.8 …"
 //!
 //! [`fairhead_sim::advise`] defines the figures, the jobs that wait, the words, and what counts as no
 //! difference. A single seed has no confidence interval, so nothing here says how certain it is, and there is

@@ -271,8 +271,8 @@ pub(crate) struct SweepArgs {
     /// after an interruption.
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Also write one HTML page to this file: lines or heat maps over the tunables, the settings that no other
-    /// beats, and a table with a column for each tunable.
+    /// Also write one HTML page to this file: lines or heat maps over the tunables, the settings that no
+    /// other beats, and a table with a column for each tunable.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
     /// Also write the pictures of that page into this folder, as SVG files.

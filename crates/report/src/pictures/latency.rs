@@ -1,9 +1,9 @@
 //! Draws the latency of calls by percentile: for each job and scheduler, the latency that a given share of
 //! calls did not exceed.
 //!
-//! The bottom axis is one of percentiles at 90, 99 and 99.9 % with equal distances. On an even axis the calls of
-//! a job that mostly finds its data in memory are a corner: one stroke along 95 % of the axis, and another one
-//! up. What users notice lies in the last percent, so that has two thirds of the width.
+//! The bottom axis is one of percentiles at 90, 99 and 99.9 % with equal distances. On an even axis the calls
+//! of a job that mostly finds its data in memory are a corner: one stroke along 95 % of the axis, and another
+//! one up. What users notice lies in the last percent, so that has two thirds of the width.
 //!
 //! **Labels** stand in the right margin, where each curve ends. Curves whose percentiles are all within
 //! [`EQUAL`] of each other are drawn as one, with the names of all. At most [`LOOKS`](crate::svg::LOOKS)
@@ -26,7 +26,7 @@ const WIDE: f64 = 1000.0;
 /// The room for labels, in pixels, and the longest text there, in characters.
 const MARGIN: u32 = 118;
 const LABEL_MAX: usize = 12;
-/// The percentiles by which curves are told apart, and which the table has.
+/// The percentiles that make two curves different, and which the table has.
 const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
 /// Makes a picture for each job that made calls.

@@ -119,8 +119,8 @@ impl Advice {
         said
     }
 
-    /// Returns the answer in one sentence with the job that suffers from it: of those that get less than before,
-    /// the one that loses most.
+    /// Returns the answer in one sentence with the job that suffers from it: of those that get less than
+    /// before, the one that loses most.
     #[must_use]
     pub fn headline(&self) -> Option<String> {
         let payers = self.payers.as_ref()?;
