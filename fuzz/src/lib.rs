@@ -260,6 +260,11 @@ pub fn trace_startup(data: &[u8]) {
     trace_as(Format::StartUp, data);
 }
 
+/// Any bytes as that format.
+pub fn trace_live(data: &[u8]) {
+    trace_as(Format::Live, data);
+}
+
 /// Any bytes are a page of the kernel's trace buffer, or a text that describes pages or events, or a one-line
 /// error. The first byte says which: `p` a page, `f` formats of events, `h` the header of pages. The other
 /// two are a real kernel's.

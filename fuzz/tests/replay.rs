@@ -80,6 +80,7 @@ fn traces() {
     replay("trace_disksim", fairhead_fuzz::trace_disksim);
     replay("trace_disksim_validation", fairhead_fuzz::trace_disksim_validation);
     replay("trace_startup", fairhead_fuzz::trace_startup);
+    replay("trace_live", fairhead_fuzz::trace_live);
     replay("trace_ring", fairhead_fuzz::trace_ring);
     replay("trace_any", fairhead_fuzz::trace_any);
 }

@@ -34,6 +34,7 @@ const TARGETS: [&str; 23] = [
     "trace_disksim",
     "trace_disksim_validation",
     "trace_startup",
+    "trace_live",
     "trace_ring",
     "trace_any",
 ];

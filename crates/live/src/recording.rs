@@ -13,12 +13,14 @@
 //!                                                and "alone" if it must not be merged
 //! 4398046512345 dispatch 1023                    a tag: issue it; or "hold SliceIdle"; or "empty"
 //! 4398046823456 complete 1023
+//! 4398046823456 done 1022                        this one, too: it was merged into 1023
 //! 4398046831456 timer
 //! 4398047000000 weight 3 200                     and the other changes
 //! ```
 //!
-//! The recording has no data, files or clients. Events of an elevator that has been replaced are not
-//! recorded: it decides nothing any more.
+//! The recording has no data, files or clients. Of an elevator that has been replaced only `done` is recorded,
+//! for each request that it had issued: it decides nothing any more. `done` tells the elevator nothing; it is
+//! for readers who want the times of each request (`fairhead_trace`'s format `live`).
 
 use fairhead_core::elevator::{Actuators, Control, Dispatch, Elevator, Insert, Limits};
 use fairhead_core::groups::{Max, Min, Refusal};
@@ -50,6 +52,8 @@ pub enum Event {
     Dispatch(Instant, Dispatch),
     /// The disk was done with a request.
     Complete(Instant, Tag),
+    /// A request is done that was merged into the one that completed, or that a former elevator had issued.
+    Done(Instant, Tag),
     /// Time came.
     Timer(Instant),
     /// Something was to change; it may have been refused, and will be again.
@@ -120,7 +124,19 @@ impl Recorded {
 
     pub(crate) fn complete(&mut self, now: Instant, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
         self.note(|| Event::Complete(now, tag));
-        self.elevator.complete(now, tag)
+        let Self { elevator, events } = self;
+        elevator.complete(now, tag).inspect(move |done| {
+            if let Some(events) = events.as_mut().filter(|_| *done != tag) {
+                events.push(Event::Done(now, *done));
+            }
+        })
+    }
+
+    /// Records that requests are done that a former elevator had issued: first the one that was issued, then
+    /// those that were merged into it.
+    pub(crate) fn done(&mut self, now: Instant, issued: Tag, all: &[Tag]) {
+        self.note(|| Event::Done(now, issued));
+        all.iter().filter(|tag| **tag != issued).for_each(|tag| self.note(|| Event::Done(now, *tag)));
     }
 
     pub(crate) fn timer(&mut self, now: Instant) {
@@ -216,6 +232,7 @@ impl Display for Event {
             Self::Dispatch(at, Dispatch::Hold(why)) => write!(f, "{} dispatch hold {why:?}", at.as_ns()),
             Self::Dispatch(at, Dispatch::Empty) => write!(f, "{} dispatch empty", at.as_ns()),
             Self::Complete(at, tag) => write!(f, "{} complete {}", at.as_ns(), tag.0),
+            Self::Done(at, tag) => write!(f, "{} done {}", at.as_ns(), tag.0),
             Self::Timer(at) => write!(f, "{} timer", at.as_ns()),
             Self::Control(at, change) => {
                 write!(f, "{} ", at.as_ns())?;
@@ -397,6 +414,7 @@ fn read_event(line: &str) -> Result<Event, String> {
         }
         "dispatch" => Event::Dispatch(at, read_dispatch(&mut words)?),
         "complete" => Event::Complete(at, Tag(words.number("tag")?)),
+        "done" => Event::Done(at, Tag(words.number("tag")?)),
         "timer" => Event::Timer(at),
         "tunables" => Event::Tunables(at, read_config(&mut words)?),
         other => Event::Control(at, read_control(other, &mut words)?),
@@ -577,6 +595,7 @@ impl Player {
             | Event::InsertAlone(at, ..)
             | Event::Dispatch(at, _)
             | Event::Complete(at, _)
+            | Event::Done(at, _)
             | Event::Timer(at)
             | Event::Tunables(at, _)
             | Event::Control(at, _) => at,
@@ -612,7 +631,7 @@ impl Player {
             }
             // What was refused then is refused now.
             Event::Control(_, change) => drop(elevator.control(now, change)),
-            Event::Scheduler(_) => {}
+            Event::Scheduler(_) | Event::Done(..) => {}
         }
         Ok(None)
     }

@@ -79,7 +79,9 @@ impl SchedulerSwitch {
             return free.extend(self.now.complete(now, tag));
         }
         let i = self.retired.iter().position(|r| r.era == era).expect("it stays for what it issued");
+        let from = free.len();
         free.extend(self.retired[i].elevator.complete(now, tag));
+        self.now.done(now, tag, &free[from..]);
         if self.retired[i].elevator.requests().issued() == 0 {
             let old = self.retired.swap_remove(i);
             self.keep_books(&old.elevator);

@@ -4,13 +4,14 @@
 use crate::assemble::Assembler;
 use crate::error::{Place, TraceError};
 use crate::event::Event;
-use crate::events::Events;
+use crate::events::{Events, Records};
 use crate::format::alibaba::Alibaba;
 use crate::format::blkparse::Blkparse;
 use crate::format::blktrace::Blktrace;
 use crate::format::disksim::{DiskSim, Validation};
 use crate::format::ftrace::Ftrace;
 use crate::format::iolog::Iolog;
+use crate::format::live::Live;
 use crate::format::msr::Msr;
 use crate::format::spc::Spc;
 use crate::format::startup::StartUp;
@@ -34,12 +35,6 @@ const RECORDS_WINDOW: usize = 1 << 12;
 /// The number of events that are held back to put events in order of time. It is larger than for requests
 /// because a stream of blktrace has whole buffers of each processor in turn.
 const EVENTS_WINDOW: usize = 1 << 16;
-
-/// A source of requests, nearly in order of time.
-trait Records {
-    /// Returns the next request, or `None` after the last.
-    fn next(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<Record>, TraceError>;
-}
 
 /// A text and the parser of its lines.
 struct Text<P> {
@@ -272,6 +267,7 @@ fn by_records(format: Format, lines: Lines) -> Source {
         Format::DiskSim => Box::new(Text { lines, parser: DiskSim }),
         Format::DiskSimValidation => Box::new(Text { lines, parser: Validation::default() }),
         Format::StartUp => Box::new(Text { lines, parser: StartUp }),
+        Format::Live => Box::new(Live::new(lines)),
         Format::Blktrace | Format::Blkparse | Format::Ftrace => unreachable!("made of events"),
     };
     Source::Records(records, Reorder::new(RECORDS_WINDOW))

@@ -116,6 +116,11 @@ fn disksim() {
 }
 
 #[test]
+fn live() {
+    check("live.log", Format::Live, Notes::default());
+}
+
+#[test]
 fn start_up() {
     check("startup.txt", Format::StartUp, Notes::default());
 }

@@ -6,6 +6,7 @@ pub mod blktrace;
 pub mod disksim;
 pub mod ftrace;
 pub mod iolog;
+pub mod live;
 pub mod msr;
 pub mod spc;
 pub mod startup;
@@ -47,11 +48,13 @@ pub enum Format {
     DiskSimValidation,
     /// Recorded start-ups of programs.
     StartUp,
+    /// The recordings of `fairhead serve` and `mount`.
+    Live,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Blktrace,
         Self::Blkparse,
         Self::Ftrace,
@@ -64,6 +67,7 @@ impl Format {
         Self::DiskSim,
         Self::DiskSimValidation,
         Self::StartUp,
+        Self::Live,
     ];
 
     /// Returns the name of the format, in a few words.
@@ -82,6 +86,7 @@ impl Format {
             Self::DiskSim => "DiskSim ASCII",
             Self::DiskSimValidation => "DiskSim validation",
             Self::StartUp => "start-up trace",
+            Self::Live => "fairhead live recording",
         }
     }
 
@@ -99,6 +104,7 @@ impl Format {
             ([first, ..], _) if named(first, "device_id") => Some(Self::Alibaba),
             (_, [_, _, _, _, "Seq" | "Rand", ..]) => Some(Self::StartUp),
             (_, [_, cache, ..]) if disksim::CACHE_WORDS.contains(cache) => Some(Self::DiskSimValidation),
+            (_, ["fairhead", "live", "1"]) => Some(Self::Live),
             (_, ["fio", "version", "2", "iolog"]) => Some(Self::IologV2),
             (_, ["fio", "version", "3", "iolog"]) => Some(Self::IologV3),
             ([_, _, _, op, ..], _) if named(op, "read") || named(op, "write") => Some(Self::Msr),
@@ -203,6 +209,7 @@ mod tests {
             ("0.5 0 1234 8 1", Format::DiskSim),
             ("R Hit    3962268  12   6657.00000  64047.00000", Format::DiskSimValidation),
             ("sh-7 .000066 8 113248528 Seq 0 8 RA 4.682475 C", Format::StartUp),
+            ("fairhead live 1", Format::Live),
         ];
         for format in Format::ALL.into_iter().filter(|f| *f != Format::Blktrace) {
             assert!(lines.iter().any(|(_, f)| *f == format), "this test has no line of {format}");
