@@ -66,6 +66,36 @@ fn who_is_limited_and_keeps_the_disk_idle_is_warned_about() {
     assert!(warnings.len() == 1 && warnings[0].starts_with("warning: bfq kept the disk idle for "), "{text}");
     assert!(warnings[0].contains("gold waited for a limit"), "{text}");
     assert!(!free.text(&["--sched", "bfq"]).contains("warning: "));
+    // The adviser says so of what it advises.
+    let advise = |d: &Dir, sched: &str| {
+        let args = [
+            "advise",
+            "job.fio",
+            "--disk",
+            "sata2009",
+            "--rounds",
+            "1",
+            "--goal",
+            "throughput",
+            "--against",
+            sched,
+        ];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairhead"));
+        let out = command.current_dir(&d.0).args(args).args(["--sched", "bfq,mq-deadline"]).output().unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let is_warned = |text: &str| {
+        let verdict = text.lines().find(|l| l.starts_with("Use ") || l.starts_with("Stay ")).unwrap();
+        (
+            verdict.contains("Use bfq") || verdict.contains("with bfq"),
+            text.contains("Warning: bfq kept the disk idle for "),
+        )
+    };
+    let text = advise(&limited, "bfq");
+    let (is_bfq, warned) = is_warned(&text);
+    assert_eq!(is_bfq, warned, "{text}");
+    assert!(is_bfq, "the job is not one for bfq any more: {text}");
+    assert!(!advise(&free, "bfq").contains("Warning: "));
     let [with, without] = [&limited, &free].map(|d| tin(&d.json(&["--sched", "bfq"])));
     assert!(with * 10 < without * 9, "{with} and {without} bytes a second");
 }

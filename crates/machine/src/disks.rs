@@ -1,6 +1,7 @@
 //! The disks of a machine, as `/sys/block` describes them.
 
 use crate::keys;
+use crate::ncq;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 
@@ -110,6 +111,8 @@ pub struct Disk {
     pub hardware_queues: usize,
     /// How many commands the device takes at once, where the kernel says so (SCSI).
     pub device_depth: Option<u32>,
+    /// Whether the disk and its controller can take several commands at once, where the kernel says so (ATA).
+    pub can_queue: Option<bool>,
     /// The scheduler in force; `None` for a disk without a queue of requests.
     pub scheduler: Option<String>,
     /// The schedulers that could be chosen now.
@@ -196,6 +199,7 @@ impl Disk {
             rotational,
             hardware_queues: tree.names(&file("mq")).len().max(1),
             device_depth: tree.number(&file("device/queue_depth")),
+            can_queue: ncq::is_able(tree, name),
             scheduler,
             offered,
             queue: read_all("queue"),

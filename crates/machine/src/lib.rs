@@ -28,6 +28,7 @@ pub mod lab;
 mod locate;
 mod machine;
 mod mounts;
+mod ncq;
 mod process;
 mod processes;
 mod queue;

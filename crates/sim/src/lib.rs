@@ -35,6 +35,7 @@ mod error;
 mod event;
 pub mod ext2;
 pub mod host;
+pub mod idled;
 pub mod job;
 pub mod journal;
 pub mod latencies;

@@ -15,6 +15,7 @@ use super::{Report, json::thousandths};
 use fairhead_core::{Class, Duration, GroupStats, Split};
 use fairhead_live::control::books::{books, limits};
 use fairhead_sim::Outcome;
+use fairhead_sim::idled::IdledForLimit;
 use fairhead_sim::job::class_word;
 use fairhead_sim::metrics::{ClientStats, GroupOutcome, rate};
 use serde_json::{Map, Value, json};
@@ -75,28 +76,13 @@ pub(super) fn not_kept(report: &Report<'_>) -> String {
     format!("not kept: {}\n", parts.join("; "))
 }
 
-/// A disk that is idle on purpose for less than this part of a run (a fifth) is not warned about: it hardly
-/// slows other groups.
-const IDLE_PART: u64 = 5;
-
-/// A warning for each scheduler that kept the disk idle for tasks that waited for their limit. It waits for
-/// the next request of who was served last, and that request is held back by the limit; so others get less
-/// than if there were none.
+/// A warning for each scheduler that kept the disk idle for groups that waited for their limit.
 pub(super) fn idled(report: &Report<'_>) -> String {
-    let mut text = String::new();
-    for o in report.outcomes.iter().filter(|o| o.disk.idled * IDLE_PART >= o.elapsed) {
-        let limited = o.groups.iter().filter(|g| g.stats.throttled_time.total() > 0);
-        let names: Vec<&str> = limited.map(|g| g.path.as_str()).collect();
-        if !names.is_empty() {
-            text.push_str(&format!(
-                "warning: {} kept the disk idle for {} of the time, and {} waited for a limit: others may get less than without the limit; compare\n",
-                o.scheduler,
-                super::human::share(o.disk.idled, o.elapsed),
-                names.join(", ")
-            ));
-        }
-    }
-    text
+    let warning = |o: &Outcome| {
+        let idled = IdledForLimit::of(o)?;
+        Some(format!("warning: {}; compare\n", idled.words(&o.scheduler)))
+    };
+    report.outcomes.iter().filter_map(warning).collect()
 }
 
 /// From the first start to the last end of the clients that were in the group at the start; all of the run if

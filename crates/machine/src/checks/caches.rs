@@ -24,12 +24,22 @@ pub(super) fn flushes_dropped(machine: &Machine, findings: &mut Vec<Finding>) {
 pub(super) fn throttled_twice(machine: &Machine, findings: &mut Vec<Finding>) {
     for disk in machine.disks.iter().filter(|d| d.runs("bfq")) {
         let Some(us) = disk.queue_number("wbt_lat_usec").filter(|&us| us > 0) else { continue };
+        if shows_what_is_off(&machine.release) && us == if disk.rotational { 75_000 } else { 2_000 } {
+            continue;
+        }
         let what = format!("{} has wbt_lat_usec {us} under bfq.", disk.name);
         let why = "wbt holds writes back by its own measure before bfq sees them, so that bfq cannot share \
                    them by weight. The kernel switches it off with bfq; it was switched on by hand or by a rule.";
         let finding = Finding::about(disk, Severity::Advice, what, why);
         findings.push(finding.set(disk, "wbt_lat_usec", &us.to_string(), "0"));
     }
+}
+
+/// Whether the kernel shows the default of `wbt_lat_usec` also where it has switched wbt off with bfq: those
+/// before 6.2 do.
+fn shows_what_is_off(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse::<u32>().ok());
+    matches!((numbers.next(), numbers.next()), (Some(major), Some(minor)) if (major, minor) < (6, 2))
 }
 
 pub(super) fn unthrottled(machine: &Machine, findings: &mut Vec<Finding>) {

@@ -1,12 +1,13 @@
 //! Settings of the queue itself.
 
-use crate::disks::{Bus, Kind};
+use crate::disks::{Bus, Disk, Kind};
 use crate::finding::{Finding, Severity};
 use crate::lab::{Comparison, Load, Setting};
 use crate::machine::Machine;
 
 pub(super) fn command_queueing(machine: &Machine, findings: &mut Vec<Finding>) {
-    for disk in machine.disks.iter().filter(|d| d.bus == Bus::Sata && d.device_depth == Some(1)) {
+    let is_off = |d: &&Disk| d.bus == Bus::Sata && d.device_depth == Some(1) && d.can_queue != Some(false);
+    for disk in machine.disks.iter().filter(is_off) {
         let what = format!("{} takes one command at a time (device/queue_depth is 1).", disk.name);
         let why = "A SATA drive takes 31 or 32 and chooses the nearest itself; an SSD works on many at once. \
                    If the drive is known to lose data with command queueing, leave it.";
@@ -48,7 +49,7 @@ pub(super) fn merges_off(machine: &Machine, findings: &mut Vec<Finding>) {
 }
 
 pub(super) fn statistics_off(machine: &Machine, findings: &mut Vec<Finding>) {
-    let off = |d: &&crate::disks::Disk| d.queue_number("iostats") == Some(0) && d.scheduler.is_some();
+    let off = |d: &&Disk| d.queue_number("iostats") == Some(0) && d.scheduler.is_some();
     for disk in machine.disks.iter().filter(off) {
         let what = format!("{} has iostats 0.", disk.name);
         let why = "iostat, sar and monitoring read zeros for this disk.";

@@ -77,6 +77,7 @@ pub use verdict::{factor, means};
 
 use crate::engine::Scenario;
 use crate::host::Host;
+use crate::idled::IdledForLimit;
 use crate::job::JobFile;
 use crate::metrics::{Outcome, Result};
 use crate::resumable::{self, Keep};
@@ -214,6 +215,8 @@ pub struct Advice {
     /// What each job gets under the default and under the same other candidate; `None` if there is only the
     /// default.
     pub payers: Option<Payers>,
+    /// Whether a limit of the job file makes the disk idle under the winner, with the seed of the explanation.
+    pub idled: Option<IdledForLimit>,
     /// A limit for those who do not wait, where no scheduler is the answer.
     pub remedy: Option<Remedy>,
     /// The processor time that a kernel's schedulers cost, with the seed of the explanation; empty where that
@@ -281,6 +284,7 @@ pub fn advise(
     };
     let told_seed = race::seeds(question.seed, "advise.confirm", 1)[0];
     let (told, payers) = tell(&question, &candidates, &race, &waiting, told_seed)?;
+    let idled = idled_for_limit(&question, &candidates[race.winner()], told_seed)?;
     let remedy = match remedy_for(&question, &candidates, &race, (&waiting, &facts), threads, keep) {
         Err(Stopped::Over) => return Ok(None),
         Err(Stopped::Failed(e)) => return Err(e),
@@ -297,10 +301,19 @@ pub fn advise(
         told_seed,
         told,
         payers,
+        idled,
         remedy,
         costs,
     };
     Ok(Some((question, advice)))
+}
+
+/// A run of the winner, if there are groups that could have limits.
+fn idled_for_limit(question: &Question, winner: &Candidate, seed: u64) -> Result<Option<IdledForLimit>> {
+    if question.jobs.cgroups.len() < 2 {
+        return Ok(None);
+    }
+    Ok(IdledForLimit::of(&simulate(&question.scenario(winner, seed))?))
 }
 
 /// What a driver knows of the disk; of several, of the first: they are of one kind.

@@ -93,6 +93,7 @@ impl Advice {
         let compared = if winner == 0 { self.race.leader } else { winner };
         said.extend(self.large(question, compared));
         said.extend(self.paid());
+        said.extend(self.idled_for_limit());
         let misses: Vec<String> = (1..self.candidates.len())
             .filter(|&c| self.race.misses(c))
             .map(|c| self.candidates[c].name())
@@ -145,6 +146,13 @@ impl Advice {
             }
             (_, None) => format!("Use {compared} instead of {base}; no job pays."),
         })
+    }
+
+    /// A warning if a limit makes the disk idle under what is advised.
+    fn idled_for_limit(&self) -> Option<String> {
+        let idled = self.idled.as_ref()?;
+        let name = self.candidates[self.race.winner()].name();
+        Some(format!("Warning: {}; compare with a job file without it.", idled.words(&name)))
     }
 
     /// What all jobs move together, and the jobs that get less than before.
