@@ -231,6 +231,7 @@ mod calls {
 /// scheduler.
 pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32, groups: u16) -> u64 {
     match (preset.config)() {
+        AnyConfig::Outside(_) => run_any(preset, tasks, requests, groups),
         AnyConfig::Noop(c) => run_with::<noop::Noop>(c, tasks, groups, requests),
         AnyConfig::Deadline(c) => run_with::<deadline::Deadline>(c, tasks, groups, requests),
         AnyConfig::MqDeadline(c) => run_with::<mq_deadline::MqDeadline>(c, tasks, groups, requests),

@@ -1,6 +1,8 @@
 //! `fairhead advise`: the question from the arguments, the answer from the simulator, and the report.
 
 use fairhead_core::Duration;
+use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::sched::outside::Named;
 use fairhead_report::{Participants, Recorder};
 use fairhead_sim::advise::{self, Advice, Question, Stage, WORK_PER_S};
 use fairhead_sim::resumable::fingerprint;
@@ -13,8 +15,9 @@ use crate::memory;
 use crate::out::{self, Progress};
 use crate::output::advice::{self, Labels};
 use crate::output::page::{self, Shown};
-use crate::plan::{choose_load, choose_scheduler, positive_time, read_jobs};
+use crate::plan::{choose_load, positive_time, read_jobs};
 use crate::resume::Resume;
+use crate::schedulers::choose_scheduler;
 
 /// Asks what the arguments say, and writes the answer.
 pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
@@ -49,9 +52,17 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The fingerprint of what the runs depend on: not their number or the weights of the figures.
+/// The fingerprint of what the runs depend on: not their number or the weights of the figures. A built-in
+/// scheduler is what its name says; one from outside is known by its tunables and code, too.
 fn of_runs(q: &Question) -> u64 {
-    fingerprint(&(&q.jobs, &q.disk, &q.host, &q.foreground, q.goal == advise::Goal::Latency))
+    let outside: Vec<&Named> = q
+        .only
+        .iter()
+        .flatten()
+        .chain(&q.against)
+        .filter(|named| matches!(named.config, AnyConfig::Outside(_)))
+        .collect();
+    fingerprint(&(&q.jobs, &q.disk, &q.host, &q.foreground, q.goal == advise::Goal::Latency, outside))
 }
 
 fn interrupted(args: &AdviseArgs) -> CliError {
@@ -99,9 +110,8 @@ fn question(args: &AdviseArgs) -> Result<(Question, Labels), CliError> {
         let known: Vec<&str> = jobs.jobs.iter().map(|j| j.name.as_str()).collect();
         return Err(CliError::Misuse(format!("no job '{name}'; there are {}", known.join(", "))));
     }
-    let against = args.against.as_deref().map(choose_scheduler).transpose()?.map(|p| p.name);
-    let only =
-        args.sched.iter().map(|name| choose_scheduler(name).map(|p| p.name)).collect::<Result<_, _>>()?;
+    let against = args.against.as_deref().map(choose_scheduler).transpose()?;
+    let only = args.sched.iter().map(|name| choose_scheduler(name)).collect::<Result<_, _>>()?;
     let goal = match args.goal {
         Goal::Latency => advise::Goal::Latency,
         Goal::Throughput => advise::Goal::Throughput,

@@ -6,11 +6,16 @@ use fairhead_device::{DeviceParams, preset_names};
 use crate::args::Listed;
 use crate::error::CliError;
 use crate::out;
+use crate::schedulers::catalogue;
 use crate::workloads::{self, PROGRAMS};
 
 pub(crate) fn list(what: Listed) -> Result<(), CliError> {
     out::print(&match what {
-        Listed::Schedulers => columns(PRESETS.iter().map(|p| (shown(p.name), p.about.to_owned()))),
+        Listed::Schedulers => {
+            let presets = PRESETS.iter().map(|p| (shown(p.name), p.about.to_owned()));
+            let outside = catalogue().outside();
+            columns(presets.chain(outside.map(|o| (o.name, format!("{} (not of this lineage)", o.about)))))
+        }
         Listed::Disks => columns(preset_names().iter().map(|name| (*name, about_disk(name)))),
         Listed::Workloads => columns(
             workloads::all()

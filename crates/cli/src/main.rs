@@ -36,6 +36,7 @@ mod replay_live;
 mod reproduce;
 mod resume;
 mod run;
+mod schedulers;
 mod serve;
 mod share;
 mod show;

@@ -12,14 +12,14 @@ use crate::emulate;
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
+use crate::schedulers::choose_scheduler;
 use crate::share;
 use crate::tunables::{self, Scheduler};
 
 /// Shows the folder until it is taken away.
 pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     fairhead_live::keep_heap_small();
-    let preset = plan::choose_scheduler(&args.sched)?;
-    let mut schedulers = [Scheduler { name: preset.name, config: (preset.config)() }];
+    let mut schedulers = [Scheduler::from(choose_scheduler(&args.sched)?)];
     args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
     let control = control::options(&args.control, false)?;
     let groups = groups(&args.groups)?;

@@ -3,13 +3,13 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory};
-use fairhead_core::sched::any::PRESETS;
 use fairhead_device::preset_names;
 use std::path::Path;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::error::CliError;
 use crate::out;
+use crate::schedulers::catalogue;
 
 /// The script for a shell, to stdout.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), CliError> {
@@ -28,7 +28,7 @@ fn with_names_of(arg: Arg) -> Arg {
     let is_disk =
         arg.get_value_names().is_some_and(|names| names.iter().any(|n| n.starts_with("PRESET|FILE")));
     match arg.get_id().as_str() {
-        "sched" | "against" => arg.value_parser(PossibleValuesParser::new(PRESETS.iter().map(|p| p.name))),
+        "sched" | "against" => arg.value_parser(PossibleValuesParser::new(catalogue().names())),
         _ if is_disk => arg.value_parser(PossibleValuesParser::new(preset_names())),
         _ => arg,
     }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use fairhead_core::Duration;
-use fairhead_core::sched::any::{PRESETS, Preset, preset, shown};
+use fairhead_core::sched::any::{PRESETS, Preset, preset};
+use fairhead_core::sched::outside::Named;
 use fairhead_device::{DeviceParams, preset_names};
 use fairhead_machine::{Machine, Tree, similar_preset};
 use fairhead_sim::job::{self, JobFile, Surroundings, nearest, time_value};
@@ -17,6 +18,7 @@ use crate::files;
 use crate::out;
 use crate::out::Progress;
 use crate::replay;
+use crate::schedulers::choose_scheduler;
 use crate::tunables::{self, Scheduler};
 use crate::workloads::{self, WORKLOADS};
 
@@ -129,7 +131,7 @@ pub(crate) fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError
 /// Returns the schedulers of these names. If there are none: without groups in the jobs, all presets except
 /// those under the controller; with groups, the schedulers that can share by group, with and without that.
 pub(crate) fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<Scheduler>, CliError> {
-    let scheduler = |p: &Preset| Scheduler { name: p.name, config: (p.config)() };
+    let scheduler = |p: &Preset| Scheduler::from(Named::from(p));
     let all = || PRESETS.iter();
     if names.is_empty() && jobs.cgroups.len() > 1 {
         // Of each scheduler the preset that has its name, not those of other eras.
@@ -144,23 +146,13 @@ pub(crate) fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<
     }
     let mut chosen: Vec<Scheduler> = Vec::new();
     for name in names.iter().map(|n| n.trim()) {
-        let p = choose_scheduler(name)?;
-        if chosen.iter().any(|s| s.name == p.name) {
+        let named = choose_scheduler(name)?;
+        if chosen.iter().any(|s| s.name == named.name) {
             return Err(CliError::Misuse(format!("scheduler '{name}' is named twice")));
         }
-        chosen.push(Scheduler { name: p.name, config: (p.config)() });
+        chosen.push(named.into());
     }
     Ok(chosen)
-}
-
-/// Returns a preset by its name; `none` and `noop` are the same.
-pub(crate) fn choose_scheduler(name: &str) -> Result<&'static Preset, CliError> {
-    preset(name).ok_or_else(|| {
-        CliError::Misuse(match nearest(name, PRESETS.iter().map(|p| shown(p.name))) {
-            Some(word) => format!("unknown scheduler '{name}'; did you mean '{word}'?"),
-            None => format!("unknown scheduler '{name}'; see fairhead list schedulers"),
-        })
-    })
 }
 
 /// A disk by its name, and a host by its name.

@@ -21,7 +21,8 @@ use crate::emulate;
 use crate::error::CliError;
 use crate::files::{self, Outputs};
 use crate::out;
-use crate::plan::{choose_scheduler, positive_time};
+use crate::plan::positive_time;
+use crate::schedulers::choose_scheduler;
 use crate::share;
 use crate::tunables::{self, Scheduler};
 
@@ -282,12 +283,11 @@ fn shown(place: &Listen) -> String {
 }
 
 fn scheduler(args: &ServeArgs) -> Result<fairhead_core::sched::any::AnyConfig, CliError> {
-    let preset = choose_scheduler(&args.sched)?;
-    let mut chosen = [Scheduler { name: preset.name, config: (preset.config)() }];
+    let mut chosen = [Scheduler::from(choose_scheduler(&args.sched)?)];
     for text in &args.set {
         // There is only one that it can be about.
         let has_name = text.split('=').next().is_some_and(|path| path.contains('.'));
-        let text = if has_name { text.clone() } else { format!("{}.{text}", preset.name) };
+        let text = if has_name { text.clone() } else { format!("{}.{text}", chosen[0].name) };
         tunables::set(&mut chosen, &text)?;
     }
     Ok(chosen[0].config)

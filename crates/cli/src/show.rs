@@ -2,7 +2,7 @@
 //! as TOML.
 
 use fairhead_core::config::{Shown, Unit};
-use fairhead_core::sched::any::{PRESETS, Preset, preset};
+use fairhead_core::sched::outside::Named;
 use fairhead_device::{preset_names, preset_text};
 use fairhead_sim::job::nearest;
 use std::path::Path;
@@ -10,12 +10,13 @@ use std::path::Path;
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
+use crate::schedulers::catalogue;
 use crate::tunables::range;
 use crate::workloads::{self, PROGRAMS};
 
 pub(crate) fn show(name: &str) -> Result<(), CliError> {
-    if let Some(p) = preset(name) {
-        return out::print(&scheduler(p));
+    if let Some(named) = catalogue().find(name) {
+        return out::print(&scheduler(&named));
     }
     if let Some(text) = preset_text(name) {
         return out::print(text);
@@ -30,9 +31,8 @@ pub(crate) fn show(name: &str) -> Result<(), CliError> {
     if Path::new(name).is_file() {
         return out::print(&plan::choose_disk(name)?.1.to_toml());
     }
-    let known = PRESETS
-        .iter()
-        .map(|p| p.name)
+    let known = catalogue()
+        .names()
         .chain(preset_names().iter().copied())
         .chain(workloads::all().map(|w| w.name))
         .chain(PROGRAMS.iter().map(|p| p.0));
@@ -45,10 +45,10 @@ pub(crate) fn show(name: &str) -> Result<(), CliError> {
 /// Columns of text before it wraps.
 const WIDTH: usize = 100;
 
-/// A preset: what it is, and each tunable with its value there and its effect.
-fn scheduler(p: &Preset) -> String {
-    let config = (p.config)();
-    let mut text = format!("{}: {}\n", p.name, p.about);
+/// A scheduler: what it is, and each tunable with its value there and its effect.
+fn scheduler(named: &Named) -> String {
+    let config = named.config;
+    let mut text = format!("{}: {}\n", named.name, named.about);
     let list = config.list();
     if list.is_empty() {
         text.push_str("\nno tunables\n");

@@ -120,11 +120,10 @@ fn tuned(schedulers: &[Scheduler], sets: &[String]) -> Result<Vec<Tuned>, CliErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::choose_scheduler;
+    use crate::schedulers::choose_scheduler;
 
     fn of(names: &[&str], sets: &[&str]) -> Result<Vec<String>, CliError> {
-        let scheduler =
-            |n: &&str| choose_scheduler(n).map(|p| Scheduler { name: p.name, config: (p.config)() });
+        let scheduler = |n: &&str| choose_scheduler(n).map(Scheduler::from);
         let schedulers = names.iter().map(scheduler).collect::<Result<Vec<_>, _>>()?;
         let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
         Ok(tuned(&schedulers, &sets)?.into_iter().map(|t| format!("{} {}", t.scheduler, t.set)).collect())

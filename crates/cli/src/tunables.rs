@@ -2,17 +2,24 @@
 
 use fairhead_core::config::{Shown, Tunable, Unit};
 use fairhead_core::sched::any::{AnyConfig, preset};
+use fairhead_core::sched::outside::Named;
 use fairhead_sim::job::{nearest, size_value, time_value};
 
 use crate::error::CliError;
 
-/// A scheduler of the run: the preset's name and its tunables.
+/// A scheduler of the run: its name and its tunables.
 #[derive(Debug, Clone)]
 pub(crate) struct Scheduler {
-    /// The preset's name.
+    /// The name of a preset, or of a scheduler from outside.
     pub(crate) name: &'static str,
     /// Its tunables, as set.
     pub(crate) config: AnyConfig,
+}
+
+impl From<Named> for Scheduler {
+    fn from(named: Named) -> Self {
+        Self { name: named.name, config: named.config }
+    }
 }
 
 /// Sets a tunable of those of the `schedulers` that are called so, or are presets of the scheduler that is.
@@ -129,7 +136,7 @@ mod tests {
     use super::*;
 
     fn run_of(names: &[&str]) -> Vec<Scheduler> {
-        let one = |n: &&str| preset(n).map(|p| Scheduler { name: p.name, config: (p.config)() });
+        let one = |n: &&str| preset(n).map(|p| Named::from(p).into());
         names.iter().filter_map(one).collect()
     }
 

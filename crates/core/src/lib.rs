@@ -54,6 +54,7 @@ pub use elevator::{
     Act, Actuators, Books, Control, Cx, Dispatch, Elevator, End, Hold, Insert, Limits, Rest, Timer,
 };
 pub use groups::{GroupStats, Groups, Max, Min, Policy, Refusal, Split};
+pub use parts::merge::Edges;
 pub use request::{Op, Request, Requests, State};
 pub use trace::{Action, Detail, Reason, TraceEvent};
 pub use units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};

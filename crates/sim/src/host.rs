@@ -544,7 +544,9 @@ impl Host {
     #[must_use]
     pub fn multi_queue_for(&self, scheduler: &str, config: &AnyConfig) -> Option<MultiQueue> {
         let is_modern = match config {
-            AnyConfig::Noop(_) | AnyConfig::MqDeadline(_) | AnyConfig::Kyber(_) => true,
+            AnyConfig::Noop(_) | AnyConfig::MqDeadline(_) | AnyConfig::Kyber(_) | AnyConfig::Outside(_) => {
+                true
+            }
             AnyConfig::Bfq(_) => !matches!(scheduler, "bfq-v0" | "bfq-v8"),
             _ => false,
         };

@@ -2,10 +2,11 @@
 //!
 //! `Elevator<Deadline>` is monomorphic; a program that reads the name of a scheduler from a user takes
 //! `Elevator<AnyScheduler>`. A *preset* is a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq`
-//! with the seek rule and depth of that kernel.
+//! with the seek rule and depth of that kernel. Schedulers from outside this crate are one more variant: see
+//! [`outside`].
 
 use super::fair::{self, Fair};
-use super::{Scheduler, anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
+use super::{Scheduler, anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop, outside};
 use crate::config::{ConfigError, Tunable, Tunables, Unit};
 use crate::elevator::{Act, Control, Cx, Dispatch, End, Limits, Timer};
 use crate::parts::merge::Edges;
@@ -18,6 +19,8 @@ macro_rules! schedulers {
         #[derive(Clone, Copy, PartialEq, Debug)]
         pub enum AnyConfig {
             $($(#[$doc])* $variant(<$scheduler as Scheduler>::Config),)*
+            /// A scheduler from outside this crate.
+            Outside(outside::Config),
         }
 
         /// Any scheduler.
@@ -28,25 +31,33 @@ macro_rules! schedulers {
         #[allow(clippy::large_enum_variant, reason = "one per elevator; a box would cost every call")]
         pub enum AnyScheduler {
             $($(#[$doc])* $variant($scheduler),)*
+            /// A scheduler from outside this crate.
+            Outside(outside::Instance),
         }
 
         impl AnyConfig {
             /// Returns the name of the scheduler that these tunables belong to.
             #[must_use]
-            pub const fn scheduler(&self) -> &'static str {
-                match self { $(Self::$variant(_) => <$scheduler as Scheduler>::NAME,)* }
+            pub fn scheduler(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => <$scheduler as Scheduler>::NAME,)*
+                    Self::Outside(c) => c.factory().name(),
+                }
             }
 
             /// Returns the descriptions of the scheduler's tunables.
             #[must_use]
-            pub const fn list(&self) -> &'static [Tunable] {
-                match self { $(Self::$variant(_) => <$scheduler as Scheduler>::Config::LIST,)* }
+            pub fn list(&self) -> &'static [Tunable] {
+                match self {
+                    $(Self::$variant(_) => <$scheduler as Scheduler>::Config::LIST,)*
+                    Self::Outside(c) => c.list(),
+                }
             }
 
             /// Returns the raw value of a tunable; `None` if there is no tunable of this name.
             #[must_use]
             pub fn get(&self, name: &str) -> Option<u64> {
-                match self { $(Self::$variant(c) => c.get(name),)* }
+                match self { $(Self::$variant(c) => c.get(name),)* Self::Outside(c) => c.get(name) }
             }
 
             /// Sets a tunable from a raw value.
@@ -54,7 +65,7 @@ macro_rules! schedulers {
             /// # Errors
             /// If there is no tunable of this name, or the value is out of range.
             pub fn set(&mut self, name: &str, raw: u64) -> Result<(), ConfigError> {
-                match self { $(Self::$variant(c) => c.set(name, raw),)* }
+                match self { $(Self::$variant(c) => c.set(name, raw),)* Self::Outside(c) => c.set(name, raw) }
             }
         }
 
@@ -77,18 +88,22 @@ macro_rules! schedulers {
         /// Calls the same function of whichever scheduler this is.
         macro_rules! each {
             ($self:expr, $s:ident => $call:expr) => {
-                match $self { $(AnyScheduler::$variant($s) => $call,)* }
+                match $self { $(AnyScheduler::$variant($s) => $call,)* AnyScheduler::Outside($s) => $call }
             };
         }
 
         impl AnyScheduler {
             fn make(limits: Limits, config: AnyConfig) -> Result<Self, ConfigError> {
-                Ok(match config { $(AnyConfig::$variant(c) => Self::$variant(<$scheduler>::new(limits, c)?),)* })
+                Ok(match config {
+                    $(AnyConfig::$variant(c) => Self::$variant(<$scheduler>::new(limits, c)?),)*
+                    AnyConfig::Outside(c) => Self::Outside(outside::Instance::new(limits, c)?),
+                })
             }
 
             fn retune(&mut self, cx: &mut Cx<'_>, config: AnyConfig) -> Result<bool, ConfigError> {
                 match (self, config) {
                     $((Self::$variant(s), AnyConfig::$variant(c)) => s.reconfigure(cx, c),)*
+                    (Self::Outside(s), AnyConfig::Outside(c)) => s.reconfigure(cx, c),
                     _ => Ok(false),
                 }
             }

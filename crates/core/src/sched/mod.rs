@@ -16,6 +16,7 @@ pub mod fair;
 pub mod kyber;
 pub mod mq_deadline;
 pub mod noop;
+pub mod outside;
 
 /// Policy: which request next, and when to wait. Driven by [`crate::Elevator`], which owns the requests.
 ///

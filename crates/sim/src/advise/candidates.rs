@@ -5,16 +5,16 @@
 //! direction in which the default is a compromise. What stands in for its successor (`cfq-ts1`, `bfq-v0`,
 //! `deadline-2.6.9`, `deadline` for `mq-deadline`) is for study, not for use.
 //!
-//! A scheduler that a kernel has is tried as the kernel has it ([`in_kernel`]). Fairhead's BFQ has
+//! A scheduler that a kernel has is tried as the kernel has it ([`Preset::in_kernel`]). Fairhead's BFQ has
 //! protections that the kernel's lacks, so it is another candidate: `bfq in Fairhead`.
 //!
-//! [`in_kernel`]: fairhead_core::sched::any::Preset::in_kernel
 //
 //= Documentation/block/bfq-iosched.rst, deadline-iosched.rst, kyber-iosched.rst: what each tunable is for
 
 use crate::job::{JobFile, Program};
 use fairhead_core::config::{Shown, Tunable};
-use fairhead_core::sched::any::{AnyConfig, preset, shown};
+use fairhead_core::sched::any::{AnyConfig, Preset, preset, shown};
+use fairhead_core::sched::outside::Named;
 use fairhead_device::Facts;
 
 /// When a candidate makes sense.
@@ -125,7 +125,7 @@ pub enum Place {
 /// A scheduler with its tunables, to be tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// The preset.
+    /// The scheduler: a preset, or one from outside.
     pub preset: &'static str,
     /// The tunables that are tried with other values than the scheduler's defaults, with raw values.
     pub set: &'static [(&'static str, u64)],
@@ -180,6 +180,14 @@ impl Candidate {
         e.set.iter().try_for_each(|&(tunable, raw)| config.set(tunable, raw)).ok()?;
         Some(Self { preset: e.preset, set: e.set, config, place, why: e.why })
     }
+
+    /// A scheduler without tunables, as a kernel has it if one does.
+    fn plain(named: &Named, why: &'static str) -> Self {
+        let in_kernel = preset(named.name).and_then(Preset::in_kernel);
+        let place = if in_kernel.is_some() { Place::Kernel } else { Place::Fairhead };
+        let config = in_kernel.unwrap_or(named.config);
+        Self { preset: named.name, set: &[], config, place, why }
+    }
 }
 
 fn is_in_kernel(name: &str) -> bool {
@@ -200,17 +208,16 @@ pub fn kernels_default(facts: &Facts) -> &'static str {
     if facts.queue_depth > SATA_DEPTH { "noop" } else { "mq-deadline" }
 }
 
-/// What is tried, the default first: all that make sense, or of these the presets in `only`, without
-/// tunables.
+/// What is tried, the default first: all that make sense, or the schedulers in `only`, without tunables.
 ///
-/// A preset that is named is tried whether the table has it for such a disk or not: as a kernel has it and,
-/// if the two differ, as Fairhead has it.
+/// A scheduler that is named is tried whether the table has it for such a disk or not: as a kernel has it
+/// and, if the two differ, as Fairhead has it.
 #[must_use]
 pub(super) fn choose(
     jobs: &JobFile,
     facts: &Facts,
-    default: &str,
-    only: Option<&[&'static str]>,
+    default: &Named,
+    only: Option<&[Named]>,
 ) -> Vec<Candidate> {
     if let Some(only) = only {
         return named(only, default);
@@ -224,32 +231,29 @@ pub(super) fn choose(
         When::Writes => writes,
         When::Groups => jobs.cgroups.len() > 1,
     };
-    let is_default = |c: &Candidate| c.preset == default && c.set.is_empty() && !c.is_ours();
+    let is_default = |c: &Candidate| c.preset == default.name && c.set.is_empty() && !c.is_ours();
     let mut all: Vec<Candidate> = TABLE.iter().filter(makes_sense).filter_map(Candidate::of).collect();
     if !all.iter().any(is_default) {
-        let named = preset(default).map(|p| entry(p.name, &[], When::Always, "what is in use now"));
-        all.extend(named.and_then(|e| Candidate::of(&e)));
+        all.push(Candidate::plain(default, "what is in use now"));
     }
     // Stable: the others stay in the table's order.
     all.sort_by_key(|c| !is_default(c));
     all
 }
 
-/// These presets, without tunables, behind the default, which is a kernel's if one has it.
-fn named(only: &[&'static str], default: &str) -> Vec<Candidate> {
+/// These schedulers, without tunables, behind the default, which is a kernel's if one has it.
+fn named(only: &[Named], default: &Named) -> Vec<Candidate> {
     let why = |name: &str| TABLE.iter().find(|e| e.preset == name).map_or("it was asked for", |e| e.why);
-    let of =
-        |name: &str| preset(name).and_then(|p| Candidate::of(&entry(p.name, &[], When::Always, why(name))));
     let of_ours = |name: &str| {
         let p = preset(name).filter(|p| p.in_kernel().is_some_and(|config| config != (p.config)()))?;
         Candidate::of(&ours(p.name, When::Always, OURS))
     };
-    let mut all: Vec<Candidate> = of(default).into_iter().collect();
-    for name in only {
-        if all.iter().all(|c| c.preset != *name) {
-            all.extend(of(name));
+    let mut all: Vec<Candidate> = vec![Candidate::plain(default, why(default.name))];
+    for one in only {
+        if all.iter().all(|c| c.preset != one.name) {
+            all.push(Candidate::plain(one, why(one.name)));
         }
-        all.extend(of_ours(name));
+        all.extend(of_ours(one.name));
     }
     all
 }
@@ -258,6 +262,10 @@ fn named(only: &[&'static str], default: &str) -> Vec<Candidate> {
 mod tests {
     use super::*;
     use fairhead_core::Sectors;
+
+    fn named(name: &str) -> Named {
+        preset(name).unwrap().into()
+    }
 
     fn facts(rotational: bool, queue_depth: u16) -> Facts {
         Facts {
@@ -290,7 +298,7 @@ mod tests {
     fn names_are_different_and_say_the_unit() {
         let jobs = crate::job::parse("[a]\nrw=write\nsize=1m\ncgroup=x\n", "t").unwrap();
         for rotational in [true, false] {
-            let mut names: Vec<String> = choose(&jobs, &facts(rotational, 32), "mq-deadline", None)
+            let mut names: Vec<String> = choose(&jobs, &facts(rotational, 32), &named("mq-deadline"), None)
                 .iter()
                 .map(Candidate::name)
                 .collect();
@@ -310,14 +318,16 @@ mod tests {
         assert_eq!(kernels_default(&facts(true, 32)), "mq-deadline");
         assert_eq!(kernels_default(&facts(false, 1024)), "noop");
         for default in ["noop", "bfq", "cfq-ts1"] {
-            let all = choose(&jobs, &facts(true, 32), default, None);
+            let all = choose(&jobs, &facts(true, 32), &named(default), None);
             assert_eq!((all[0].preset, all[0].set.len()), (default, 0));
             assert!(
                 !all.iter().any(|c| c.preset.ends_with("+groups") || c.set.contains(&("writes_starved", 8)))
             );
         }
         let only = |only: &[&'static str]| -> Vec<&str> {
-            choose(&jobs, &facts(true, 32), "mq-deadline", Some(only)).iter().map(|c| c.preset).collect()
+            let only: Vec<Named> = only.iter().map(|name| named(name)).collect();
+            let all = choose(&jobs, &facts(true, 32), &named("mq-deadline"), Some(&only));
+            all.iter().map(|c| c.preset).collect()
         };
         assert_eq!(only(&["noop", "mq-deadline", "kyber"]), ["mq-deadline", "noop", "kyber"]);
         assert_eq!(only(&["bfq"]), ["mq-deadline", "bfq", "bfq"]);
@@ -326,7 +336,7 @@ mod tests {
     #[test]
     fn what_a_kernel_has_is_judged_as_the_kernel_has_it() {
         let jobs = crate::job::parse("[a]\nrw=read\nsize=1m\n", "t").unwrap();
-        let all = choose(&jobs, &facts(true, 32), "bfq", None);
+        let all = choose(&jobs, &facts(true, 32), &named("bfq"), None);
         assert_eq!((all[0].name(), all[0].place), ("bfq".to_owned(), Place::Kernel));
         let quirks = |c: &Candidate| c.config.get("quirks");
         for c in all.iter().filter(|c| c.preset == "bfq") {

@@ -83,6 +83,8 @@ use crate::metrics::{Outcome, Result};
 use crate::resumable::{self, Keep};
 use crate::simulate;
 use fairhead_core::Duration;
+use fairhead_core::sched::any::preset;
+use fairhead_core::sched::outside::Named;
 use fairhead_device::{Device, DeviceParams, Facts};
 use race::{Entrant, FIRST_SEEDS, Rules, Run, confirming};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -171,12 +173,13 @@ pub struct Question {
     pub work: Duration,
     /// The number of rounds, whatever they cost. `None`: as many as the budget allows.
     pub rounds: Option<u32>,
-    /// The preset that is in use now. `None`: the default of the kernel.
-    pub against: Option<&'static str>,
+    /// The scheduler that is in use now. `None`: the default of the kernel.
+    pub against: Option<Named>,
     /// The job that waits. `None`: by the rules of [`Waiting`].
     pub foreground: Option<String>,
-    /// The presets that are tried, without tunables, beside the default. `None`: the table's.
-    pub only: Option<Vec<&'static str>>,
+    /// The schedulers that are tried, without tunables, beside the default. `None`: the table's, which has none
+    /// from outside.
+    pub only: Option<Vec<Named>>,
 }
 
 /// How far it has come.
@@ -257,12 +260,13 @@ pub fn advise(
     stage: &(dyn Fn(Stage) + Sync),
 ) -> Result<Option<(Question, Advice)>> {
     let facts = facts(question)?;
-    let default = question.against.unwrap_or_else(|| kernels_default(&facts));
-    let mut candidates = candidates::choose(&question.jobs, &facts, default, question.only.as_deref());
+    let default = question.against.map_or_else(|| preset(kernels_default(&facts)).map(Named::from), Some);
+    let default = default.expect("a built-in scheduler");
+    let mut candidates = candidates::choose(&question.jobs, &facts, &default, question.only.as_deref());
     let is_told = cost::is_told(question, &facts);
     if is_told {
         // A scheduler whose cost is not known would look free.
-        let known = |c: &Candidate| c.preset == default || cost::is_known(&question.host, c.preset);
+        let known = |c: &Candidate| c.preset == default.name || cost::is_known(&question.host, c.preset);
         candidates.retain(|c| question.only.is_some() || known(c));
     }
     let waiting = who_waits(question, is_told);

@@ -22,6 +22,10 @@ fn question(jobs: &str, disk: &str, goal: Goal) -> Question {
     }
 }
 
+fn named(name: &str) -> Named {
+    preset(name).unwrap().into()
+}
+
 fn answer(q: &Question, threads: usize) -> Advice {
     advise(q, threads, &(), &|_| {}).unwrap().unwrap().1
 }
@@ -114,7 +118,7 @@ fn who_starves_until_time_is_up_has_waited() {
     let (facts, waiting) =
         (Device::new(&q.disk).unwrap().facts(), figures::waiting(&q.jobs, None, Goal::Latency));
     let under = |name: &str| {
-        let c = candidates::choose(&q.jobs, &facts, name, None).swap_remove(0);
+        let c = candidates::choose(&q.jobs, &facts, &named(name), None).swap_remove(0);
         let o = simulate(&q.scenario(&c, 1)).unwrap();
         let build = o.clients.iter().find(|c| c.name == "build").unwrap();
         let seconds = build.elapsed.as_ns() as f64 / 1e9;
@@ -135,7 +139,7 @@ fn who_may_wait_chooses_nothing() {
         "[global]\nrw=read\nbs=64k\nsize=256m\ndirect=1\nruntime=2s\ntime_based\n[a]\n[b]\nprioclass=3\n";
     let q = question(text, "nas2020", Goal::Throughput);
     let facts = Device::new(&q.disk).unwrap().facts();
-    let c = candidates::choose(&q.jobs, &facts, "noop", None).swap_remove(0);
+    let c = candidates::choose(&q.jobs, &facts, &named("noop"), None).swap_remove(0);
     let o = simulate(&q.scenario(&c, 1)).unwrap();
     let moved = figures(&q.jobs, &figures::waiting(&q.jobs, None, q.goal), &o).throughput.unwrap();
     let (of_a, of_b) = (o.clients[0].bytes(), o.clients[1].bytes());
@@ -155,7 +159,7 @@ fn fairness_goes_by_weight() {
         );
         let q = question(&text, "nas2020", Goal::Fairness);
         let facts = Device::new(&q.disk).unwrap().facts();
-        let c = candidates::choose(&q.jobs, &facts, scheduler, None).swap_remove(0);
+        let c = candidates::choose(&q.jobs, &facts, &named(scheduler), None).swap_remove(0);
         let o = simulate(&q.scenario(&c, 1)).unwrap();
         figures::figures(&q.jobs, &figures::waiting(&q.jobs, None, Goal::Balanced), &o).fairness.unwrap()
     };
@@ -171,7 +175,7 @@ fn fairness_goes_by_weight() {
 fn steps_are_what_a_kernel_takes() {
     let q = question(JOBS, "nas2020", Goal::Balanced);
     let facts = Device::new(&q.disk).unwrap().facts();
-    let all = candidates::choose(&q.jobs, &facts, "mq-deadline", None);
+    let all = candidates::choose(&q.jobs, &facts, &named("mq-deadline"), None);
     let of = |name: &str| {
         let c = all.iter().find(|c| c.name() == name).unwrap_or_else(|| panic!("{name}"));
         steps(c, None, &facts, &q.jobs).into_iter().flat_map(|s| s.lines).collect::<Vec<_>>()
@@ -201,7 +205,7 @@ fn where_no_scheduler_is_the_answer_a_limit_is_tried() {
     let q = question(text, "nvme", Goal::Balanced);
     let waiting = figures::waiting(&q.jobs, None, q.goal);
     let facts = Device::new(&q.disk).unwrap().facts();
-    let noop = candidates::choose(&q.jobs, &facts, "noop", None).swap_remove(0);
+    let noop = candidates::choose(&q.jobs, &facts, &named("noop"), None).swap_remove(0);
     let seeds = [1, 2, 3];
     let without: Vec<Run> =
         seeds.iter().map(|&s| judged(&q, &waiting, &simulate(&q.scenario(&noop, s)).unwrap())).collect();
@@ -226,7 +230,7 @@ fn where_no_scheduler_is_the_answer_a_limit_is_tried() {
 fn on_flash(text: &str, runtime: Duration) -> Advice {
     let mut q = question(text, "980pro", Goal::Balanced);
     q.jobs.jobs.iter_mut().for_each(|j| j.runtime = Some(runtime));
-    q.only = Some(vec!["noop", "mq-deadline", "kyber", "bfq"]);
+    q.only = Some(["noop", "mq-deadline", "kyber", "bfq"].map(named).to_vec());
     answer(&q, 2)
 }
 

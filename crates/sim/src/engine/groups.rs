@@ -266,6 +266,7 @@ pub fn groups_kept(config: &AnyConfig) -> &'static [&'static str] {
         // Groups were flat before.
         AnyConfig::Cfq(c) if matches!(c.era, Era::Linux2_6_33 | Era::Linux2_6_34) => &["weight"],
         AnyConfig::Cfq(_) => &["weight", "leaf_weight"],
+        AnyConfig::Outside(c) => c.factory().groups(),
         c if c.scheduler().ends_with("+groups") => &["weight", "leaf_weight", "class", "min_iops"],
         _ => &[],
     }

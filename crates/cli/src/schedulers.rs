@@ -1,0 +1,38 @@
+//! The schedulers that can be named on the command line: the built-in ones, and those from outside the lineage.
+//!
+//! [`choose_scheduler`] is where every name of a scheduler is looked up. A scheduler that is linked into the
+//! program is a line in [`OUTSIDE`].
+
+use fairhead_core::sched::any::shown;
+use fairhead_core::sched::outside::{Catalogue, Factory, Named};
+use fairhead_sim::job::nearest;
+
+use crate::error::CliError;
+
+/// The schedulers that are in the program and not of the lineage.
+static OUTSIDE: [&dyn Factory; 0] = [];
+
+/// All schedulers of the program.
+pub(crate) fn catalogue() -> Catalogue {
+    Catalogue::new(&OUTSIDE).expect("a test checks the names")
+}
+
+/// Returns a scheduler by its name; `none` and `noop` are the same.
+pub(crate) fn choose_scheduler(name: &str) -> Result<Named, CliError> {
+    catalogue().find(name).ok_or_else(|| {
+        CliError::Misuse(match nearest(name, catalogue().names().map(shown)) {
+            Some(word) => format!("unknown scheduler '{name}'; did you mean '{word}'?"),
+            None => format!("unknown scheduler '{name}'; see fairhead list schedulers"),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_different() {
+        assert!(Catalogue::new(&OUTSIDE).is_ok());
+    }
+}
