@@ -43,6 +43,7 @@ fn arrows_between_crates_go_one_way() {
             "fairhead-machine",
             &["fairhead-core", "fairhead-device", "fairhead-machine", "fairhead-sim", "fairhead-trace"],
         ),
+        ("fairhead-suite", &["fairhead-core", "fairhead-suite"]),
         ("fairhead-trace", &["fairhead-core", "fairhead-trace"]),
         (
             "fairhead-report",

@@ -1,4 +1,5 @@
-//! The schedulers that can be named on the command line: the built-in ones, and those from outside the lineage.
+//! The schedulers that can be named on the command line: the built-in ones, and those from outside the
+//! lineage.
 //!
 //! [`choose_scheduler`] is where every name of a scheduler is looked up. A scheduler that is linked into the
 //! program is a line in [`OUTSIDE`].

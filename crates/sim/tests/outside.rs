@@ -1,5 +1,5 @@
-//! A scheduler that is written here, outside the crates of the built-in ones, runs in the lab as they do: over
-//! many seeds, with tunables by name, and as a candidate of the advice.
+//! A scheduler that is written here, outside the crates of the built-in ones, runs in the lab as they do:
+//! over many seeds, with tunables by name, and as a candidate of the advice.
 
 use fairhead_core::config::{ConfigError, Tunables};
 use fairhead_core::sched::Scheduler;

@@ -2,18 +2,17 @@
 //!
 //! # How it works
 //!
-//! A [`Factory`] is a scheduler's name, its tunables by name, and a function that makes an instance. A program
-//! holds factories for as long as it runs (`&'static dyn Factory`): as a `static`, or leaked on purpose if it
-//! was made at run time, once for each scheduler. So an [`AnyConfig::Outside`](super::any::AnyConfig) is as
-//! small a thing as the tunables of a built-in scheduler: it is copied, compared, printed, sent to another
-//! thread, and makes a new instance for each run. [`Of`] makes a factory of any type that is a
-//! [`Scheduler`]; a library loaded at run time implements [`Factory`] and [`DynScheduler`] itself. A
-//! [`Catalogue`] finds built-in and outside schedulers by name.
+//! A [`Factory`] is a scheduler's name, its tunables by name, and a function that makes an instance. A
+//! program holds factories for as long as it runs (`&'static dyn Factory`): as a `static`, or leaked on
+//! purpose if it was made at run time, once for each scheduler. So an
+//! [`AnyConfig::Outside`](super::any::AnyConfig) is used as the tunables of a built-in scheduler are: it is
+//! copied, compared, printed, sent to another thread, and makes a new instance for each run. [`Of`] makes a
+//! factory of any type that is a [`Scheduler`]; a library loaded at run time implements [`Factory`] and
+//! [`DynScheduler`] itself. A [`Catalogue`] finds built-in and outside schedulers by name.
 //!
-//! An instance is a box with the object-safe twin of [`Scheduler`] in it. Its calls are virtual, about 20
-//! more instructions for each request; the built-in schedulers do not pay for that, since
-//! [`AnyScheduler`](super::any::AnyScheduler) is an enum and this is one more variant. The box is allocated when the
-//! instance is made, and not after.
+//! An instance is a box with the object-safe twin of [`Scheduler`] in it. Its calls are virtual; the built-in
+//! schedulers do not pay for that, since [`AnyScheduler`](super::any::AnyScheduler) is an enum and this is
+//! one more variant. The box is allocated when the instance is made, and not after.
 //!
 //! # What it does not do
 //!
@@ -57,8 +56,8 @@ pub const MAX_NAME: usize = 32;
 
 /// A scheduler from outside: its name, its tunables, and how to make one.
 pub trait Factory: Send + Sync {
-    /// The scheduler's name on the command line and in reports: letters, digits, `-`, `_`, `.` and `+`, at most
-    /// [`MAX_NAME`], and no built-in scheduler's name.
+    /// The scheduler's name on the command line and in reports: letters, digits, `-`, `_`, `.` and `+`, at
+    /// most [`MAX_NAME`], and no built-in scheduler's name.
     fn name(&self) -> &'static str;
 
     /// A description in a few words.
@@ -70,8 +69,8 @@ pub trait Factory: Send + Sync {
     /// The default of the tunable at `index` in [`Factory::tunables`], as a raw value.
     fn default_of(&self, index: usize) -> u64;
 
-    /// Makes an instance. `values` are raw, one for each of [`Factory::tunables`] in its order. Nothing of the
-    /// instance may allocate after this call.
+    /// Makes an instance. `values` are raw, one for each of [`Factory::tunables`] in its order. Nothing of
+    /// the instance may allocate after this call.
     ///
     /// # Errors
     /// If a tunable is out of range.
@@ -83,8 +82,8 @@ pub trait Factory: Send + Sync {
         &[]
     }
 
-    /// A number that is another when the scheduler's code is another, such as a hash of a library's file: kept
-    /// results of simulations are used again only if it is the same. Default: 0.
+    /// A number that is another when the scheduler's code is another, such as a hash of a library's file:
+    /// kept results of simulations are used again only if it is the same. Default: 0.
     fn identity(&self) -> u64 {
         0
     }
@@ -298,7 +297,7 @@ impl PartialEq for Config {
     }
 }
 
-/// The same for the same config, in each process: kept results go by it.
+/// Equal configs give the same text in each process: kept results go by it.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Config({}, {:x}", self.factory.name(), self.factory.identity())?;
@@ -381,8 +380,8 @@ pub enum Unfit {
     Name(&'static str),
     /// This scheduler has more tunables than [`MAX_TUNABLES`].
     TooMany(&'static str),
-    /// This scheduler's tunable has a name that an earlier one has, or one that could not be written on a command
-    /// line.
+    /// This scheduler's tunable has a name that an earlier one has, or one that could not be written on a
+    /// command line.
     Tunable(&'static str, &'static str),
     /// This scheduler's tunable has a default that is out of its range.
     Default(&'static str, ConfigError),

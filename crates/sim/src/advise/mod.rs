@@ -177,8 +177,8 @@ pub struct Question {
     pub against: Option<Named>,
     /// The job that waits. `None`: by the rules of [`Waiting`].
     pub foreground: Option<String>,
-    /// The schedulers that are tried, without tunables, beside the default. `None`: the table's, which has none
-    /// from outside.
+    /// The schedulers that are tried, without tunables, beside the default. `None`: the table's, which has
+    /// none from outside.
     pub only: Option<Vec<Named>>,
 }
 

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-const CASES: u64 = 8;
+pub(crate) const CASES: u64 = 8;
 
 /// The seed that a text stands for: `0x…` is that number, anything else is hashed.
 //= G. Fowler, L. Noll, K. Vo, FNV-1a, 64 bits
@@ -69,13 +69,12 @@ fn run(test: &str, cases: u64, mut case: impl FnMut(u64)) {
             let about = ABOUT.get();
             eprintln!("{test}: seed {seed:#x} fails in {about} (case {i} of {cases}); to see it again:");
             let binary = match env!("CARGO_CRATE_NAME") {
-                "fairhead_core" => format!("--lib -- {test}"),
-                suite => format!("--test {suite} -- {test} --exact"),
+                // In a test of another crate, whose name is not known here.
+                "fairhead_suite" => String::new(),
+                "fairhead_core" => format!(" --profile sim -p fairhead-core --lib -- {test}"),
+                suite => format!(" --profile sim -p fairhead-core --test {suite} -- {test} --exact"),
             };
-            eprintln!(
-                "  FAIRHEAD_SEED={seed:#x} FAIRHEAD_SEEDS=1 FAIRHEAD_LOG=1 \
-                 cargo test --profile sim -p fairhead-core {binary}"
-            );
+            eprintln!("  FAIRHEAD_SEED={seed:#x} FAIRHEAD_SEEDS=1 FAIRHEAD_LOG=1 cargo test{binary}");
             resume_unwind(panic);
         }
     }

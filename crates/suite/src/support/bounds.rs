@@ -8,34 +8,50 @@
 //! far from what usually happens; what they tell apart is waiting and starving.
 
 use fairhead_core::config::Unit;
-use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::sched::any::{AnyConfig, Preset};
 use fairhead_core::sched::cfq::Era;
 use fairhead_core::{Class, Duration, Limits, Op, Request};
 
 /// The device needs no longer than this for a request.
-pub(crate) const SERVICE_MAX: Duration = Duration::from_ms(20);
+pub const SERVICE_MAX: Duration = Duration::from_ms(20);
 
 /// A closed world.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Load {
+pub struct Load {
     /// How many requests there are at most at any time, waiting or at the device.
-    pub(crate) requests: u64,
+    pub requests: u64,
     /// How many tasks.
-    pub(crate) tasks: u64,
+    pub tasks: u64,
     /// How many requests the device has at a time.
-    pub(crate) depth: u64,
+    pub depth: u64,
     /// Whether there is a queue for each task.
-    pub(crate) own_queues: bool,
+    pub own_queues: bool,
     /// The scheduler's clock advances in these steps.
-    pub(crate) tick: Duration,
+    pub tick: Duration,
     /// Whether some requests are async.
-    pub(crate) any_async: bool,
+    pub any_async: bool,
     /// Whether requests are of more than one class.
-    pub(crate) classes: bool,
+    pub classes: bool,
 }
 
 /// The bound of one scheduler: the longest time from insertion to completion, or `None` where there is none.
-type Bound = fn(&AnyConfig, &Load, &Request) -> Option<Duration>;
+pub type Bound = fn(&AnyConfig, &Load, &Request) -> Option<Duration>;
+
+/// A scheduler that is tested.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tested {
+    pub(crate) name: &'static str,
+    /// Its default tunables.
+    pub(crate) config: AnyConfig,
+    pub(crate) bound: Bound,
+}
+
+impl From<&Preset> for Tested {
+    fn from(preset: &Preset) -> Self {
+        let listed = BOUNDS.iter().find(|(name, _)| *name == preset.name);
+        Self { name: preset.name, config: (preset.config)(), bound: listed.map_or(|_, _, _| None, |b| b.1) }
+    }
+}
 
 /// By preset.
 const BOUNDS: &[(&str, Bound)] = &[
@@ -231,12 +247,6 @@ fn bfq(config: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
     let idle = c.slice_idle.max(Duration::from_ms(20)) + load.tick;
     let slot = (SERVICE_MAX + idle) * services;
     Some(c.fifo_expire_sync.max(c.fifo_expire_async) + slot * (load.requests + 1))
-}
-
-/// How long `rq` may take from insertion to completion under the preset of that name.
-pub(crate) fn wait(preset: &str, config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
-    let (_, bound) = BOUNDS.iter().find(|(name, _)| *name == preset)?;
-    bound(config, load, rq)
 }
 
 /// The presets that have a line.

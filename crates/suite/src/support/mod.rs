@@ -11,8 +11,11 @@
 //!                       Ledger  (what must hold, kept apart from the system: std collections, its own arithmetic)
 //! ```
 //!
-//! The fuzz targets compile the same files, with bytes in place of a seed.
+//! These files are in the crate `fairhead-suite`, for the schedulers of others. The tests of `fairhead-core`
+//! compile them through a link, since that crate has no dependencies, and so do the fuzz targets, with bytes
+//! in place of a seed.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(unreachable_pub, reason = "some items are public in the crate `fairhead-suite`, and only there")]
 
 pub(crate) mod alloc;
 pub(crate) mod bounds;
@@ -23,6 +26,7 @@ pub(crate) mod exhaust;
 pub(crate) mod ledger;
 pub(crate) mod seeds;
 pub(crate) mod shrink;
+pub(crate) mod small;
 pub(crate) mod storm;
 pub(crate) mod subject;
 pub(crate) mod tally;

@@ -32,7 +32,12 @@ thread_local! {
 /// Runs `case` with each seed. Before a failure is passed on, a shorter case that fails is printed, operation
 /// by operation.
 pub(crate) fn each(test: &str, case: impl Fn(&mut Chance)) {
-    seeds::each(test, |seed| {
+    each_of(test, seeds::CASES, case);
+}
+
+/// Runs a case with `cases` seeds unless `FAIRHEAD_SEEDS` says otherwise.
+pub(crate) fn each_of(test: &str, cases: u64, case: impl Fn(&mut Chance)) {
+    seeds::each_of(test, cases, |seed| {
         let (result, draws) = record(seed, &case);
         let Err(panic) = result else { return };
         let all = draws.len();

@@ -5,11 +5,11 @@
 //! requests have been served, the load continues until all that wait at that moment have been served too: a
 //! starving task shows.
 
-use super::bounds::{self, Load, SERVICE_MAX};
+use super::bounds::{Bound, Load, SERVICE_MAX, Tested};
 use super::chance::Chance;
 use super::draw::{self, narrow};
 use super::subject::{Subject, Twin};
-use fairhead_core::sched::any::{AnyConfig, Preset};
+use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::{
     Class, Dispatch, Duration, Instant, IoPrio, Limits, Request, Sector, Sectors, Tag, TaskId,
 };
@@ -27,7 +27,7 @@ struct Client {
 /// See the [module](self).
 pub(crate) struct Calm<'a> {
     chance: &'a mut Chance,
-    name: &'static str,
+    bound: Bound,
     config: AnyConfig,
     limits: Limits,
     load: Load,
@@ -51,9 +51,9 @@ const CLASSES: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
 const DISK: u64 = 1 << 26;
 
 impl<'a> Calm<'a> {
-    pub(crate) fn draw(chance: &'a mut Chance, preset: &'static Preset) -> Self {
-        super::seeds::about(preset.name);
-        let mut config = (preset.config)();
+    pub(crate) fn draw(chance: &'a mut Chance, tested: impl Into<Tested>) -> Self {
+        let Tested { name, mut config, bound } = tested.into();
+        super::seeds::about(name);
         draw::tune(chance, &mut config);
         let limits = Limits {
             tags: 64,
@@ -84,7 +84,7 @@ impl<'a> Calm<'a> {
         }
         Self {
             chance,
-            name: preset.name,
+            bound,
             config,
             limits,
             load,
@@ -139,7 +139,7 @@ impl<'a> Calm<'a> {
     }
 
     fn bound(&self, rq: &Request) -> Option<Duration> {
-        bounds::wait(self.name, &self.config, &self.load, rq)
+        (self.bound)(&self.config, &self.load, rq)
     }
 
     fn check_waiting(&self) {

@@ -8,11 +8,11 @@
 //! exchanged under load. A failed request looks like a finished one to a scheduler (the driver retries or
 //! not), so it has no operation of its own.
 
-use super::bounds;
+use super::bounds::{self, Tested};
 use super::chance::Chance;
 use super::draw::{self, Mix, Task, narrow};
 use super::subject::{Subject, Twin};
-use fairhead_core::sched::any::{AnyConfig, PRESETS, Preset};
+use fairhead_core::sched::any::{AnyConfig, PRESETS};
 use fairhead_core::{Control, Dispatch, Duration, GroupId, Instant, Limits, Max, Tag, TaskId};
 
 /// A request at the device.
@@ -142,11 +142,12 @@ pub(crate) struct Storm<'a> {
 const STUCK_MAX: Duration = Duration::from_secs(60);
 
 impl<'a> Storm<'a> {
-    /// Draws a case for `preset`.
-    pub(crate) fn draw(chance: &'a mut Chance, preset: &Preset) -> Self {
-        super::seeds::about(preset.name);
+    /// Draws a case for a scheduler.
+    pub(crate) fn draw(chance: &'a mut Chance, tested: impl Into<Tested>) -> Self {
+        let tested = tested.into();
+        super::seeds::about(tested.name);
         let limits = draw::limits(chance);
-        let mut config = (preset.config)();
+        let mut config = tested.config;
         draw::tune(chance, &mut config);
         let mix = Mix::draw(chance, &limits);
         // More tasks than get state of their own are allowed.
