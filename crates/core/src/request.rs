@@ -347,6 +347,47 @@ impl Requests {
         self.slots[gone].next = g.first;
     }
 
+    /// Makes `tag` cover `added`, which touches it at one end.
+    pub(crate) fn grow(&mut self, tag: Tag, added: &Request) {
+        let slot = self.slots.get_mut(tag).expect("unknown tag");
+        assert!(slot.state == State::Queued && !slot.no_merge, "grown, but not with the scheduler");
+        let len = slot.rq.len.0.checked_add(added.len.0).expect("a request of 2 TiB or more");
+        slot.rq.start = slot.rq.start.min(added.start);
+        assert!(slot.rq.start.0.checked_add(u64::from(len)).is_some(), "request past the last sector number");
+        slot.rq.len = Sectors(len);
+    }
+
+    /// Checks that `gone` can become a part of `kept`.
+    pub(crate) fn assert_joins(&self, kept: Tag, gone: Tag) {
+        let [k, g] = [kept, gone].map(|tag| self.slots.get(tag).expect("unknown tag"));
+        let both = [k, g].iter().all(|slot| slot.state == State::Queued && !slot.no_merge);
+        assert!(kept != gone && both, "joined, but not with the scheduler");
+        assert!(k.rq.end() == g.rq.start, "joined, but they do not touch");
+        assert!(k.rq.len.0.checked_add(g.rq.len.0).is_some(), "a request of 2 TiB or more");
+    }
+
+    /// Makes `kept` cover `gone` and carry what that carried; the tag `gone` is free.
+    pub(crate) fn absorb(&mut self, kept: Tag, gone: Tag) {
+        self.merge(kept, gone);
+        // `gone` is the first behind those that `kept` carried before.
+        let next = self.slots[gone].next;
+        let before = self.carried(kept).take_while(|&t| t != gone).last();
+        match before {
+            Some(before) => self.slots[before].next = next,
+            None => self.slots[kept].first = next,
+        }
+        if self.slots[kept].last == Link::to(gone) {
+            self.slots[kept].last = before.map_or(Link::NONE, Link::to);
+        }
+        self.slots[gone].state = State::Free;
+        self.merged -= 1;
+    }
+
+    /// The entry of `tag`; `None` if there is no such tag.
+    pub(crate) fn get(&self, tag: Tag) -> Option<&Slot> {
+        self.slots.get(tag)
+    }
+
     /// The requests that `tag` carries.
     pub fn carried(&self, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
         core::iter::successors(self.slots[tag].first.tag(), |&t| self.slots[t].next.tag())

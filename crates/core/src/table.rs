@@ -6,6 +6,7 @@
 extern crate alloc;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
 
@@ -54,8 +55,16 @@ pub(crate) struct Table<I, V> {
 
 impl<I: Id, V: Clone> Table<I, V> {
     /// A table of `len` copies of `value`. Allocates; nothing else here does.
+    ///
+    /// # Panics
+    /// If there is not enough memory.
     pub(crate) fn new(len: usize, value: V) -> Self {
-        Self { items: alloc::vec![value; len].into_boxed_slice(), index: PhantomData }
+        let mut items = Vec::new();
+        // A driver that catches panics can then say that there is not enough memory, where the usual way ends
+        // the process.
+        assert!(items.try_reserve_exact(len).is_ok(), "not enough memory for a table");
+        items.resize(len, value);
+        Self { items: items.into_boxed_slice(), index: PhantomData }
     }
 }
 

@@ -96,7 +96,7 @@ impl Common {
         Some((tag, End::Front))
     }
 
-    fn compatible<S: Scheduler>(&self, sched: &S, into: Tag, rq: &Request) -> bool {
+    pub(super) fn compatible<S: Scheduler>(&self, sched: &S, into: Tag, rq: &Request) -> bool {
         let slot = &self.requests[into];
         !slot.no_merge
             && slot.rq.op == rq.op

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! What is not here: several requests in one call (`batch.rs`), merging (`merging.rs`), the waiting for
-//! limits of groups (`waiting.rs`), and calls that replay another implementation's decisions (`replay.rs`).
+//! limits of groups (`waiting.rs`), merges that the driver makes (`driver_merges.rs`), and calls that replay another implementation's decisions (`replay.rs`).
 //!
 //! # What it does not do
 //!
@@ -24,6 +24,7 @@
 
 mod batch;
 mod books;
+mod driver_merges;
 mod limits;
 mod merging;
 mod replay;

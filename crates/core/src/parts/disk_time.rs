@@ -50,6 +50,7 @@
 //= paper: P. Goyal, H. Vin, H. Cheng 1996, "Start-time fair queuing" (the bound)
 
 use super::tree::{Forest, Tree};
+use super::wide;
 use crate::table::Table;
 use crate::units::{Class, Duration, GroupId, Instant, Weight, id};
 
@@ -150,7 +151,10 @@ impl Service {
     /// Where all who wait would be if each had been given its share: the mean of their times, by weight.
     fn mean(&mut self, forest: &Forest<Entity>) -> u64 {
         let min = self.min(forest);
-        u64::try_from(self.sum.checked_div(self.weight.into()).unwrap_or_default()).unwrap_or(LATE).max(min)
+        if self.weight == 0 {
+            return min;
+        }
+        wide::div_rem(self.sum, self.weight).0.max(min)
     }
 
     #[inline]
@@ -280,8 +284,8 @@ impl DiskTime {
         let before = if was_active { self.forest.key(e) } else { old.vtime };
         // The lead over the tree's minimum is service by weight: it is kept as service, so a child neither
         // sits out a debt of its old weight nor escapes it.
-        let ahead = u128::from(before.saturating_sub(from)) * u128::from(old.weight) / u128::from(weight);
-        let vtime = to + u64::try_from(ahead).unwrap_or(LATE).min(LATE);
+        let ahead = wide::mul_div(before.saturating_sub(from), old.weight.into(), weight.into());
+        let vtime = to + ahead.min(LATE);
         self.shares[e] = Share { weight, class, vtime, ..old };
         if was_active {
             services[old.class as usize].remove(&mut self.forest, e, old.weight);

@@ -22,3 +22,4 @@ pub(crate) mod think_time;
 pub(crate) mod throttle;
 pub(crate) mod tree;
 pub(crate) mod wf2q;
+pub(crate) mod wide;

@@ -43,13 +43,14 @@
 
 use super::fifo::{Fifo, Links};
 use super::tree::{Forest, Tree};
+use super::wide::{div_ceil, div_rem};
 use crate::groups::{Groups, Max};
 use crate::request::{Op, Request, Requests};
 use crate::table::Table;
 use crate::units::{Duration, GroupId, Instant, Tag, id};
 use core::num::NonZeroU64;
 
-const NS_PER_SEC: u128 = 1_000_000_000;
+const NS_PER_SEC: u64 = 1_000_000_000;
 
 /// One group may have one in this many of the driver's requests waiting for its limits, and all groups
 /// together half of them: a group at its limit must not leave the others without tags.
@@ -125,16 +126,16 @@ impl Meter {
 
     /// One goes at `now`. Returns how long it takes of the limit, in nanoseconds.
     fn charge(&mut self, now: u64, amount: u64, rate: NonZeroU64, burst: Duration, waited: bool) -> u64 {
-        let rate = u128::from(rate.get());
-        let work = u128::from(amount) * NS_PER_SEC;
-        let time = narrow(work.div_ceil(rate));
+        let rate = rate.get();
+        let work = u128::from(amount) * u128::from(NS_PER_SEC);
+        let time = div_ceil(work, rate);
         let earliest = now.saturating_sub(burst.as_ns()).saturating_sub(if waited { time } else { 0 });
         if self.next < earliest {
             *self = Self { next: earliest, fraction: 0 };
         }
-        let sum = work + u128::from(self.fraction);
-        self.next = self.next.saturating_add(narrow(sum / rate));
-        self.fraction = narrow(sum % rate);
+        let (whole, fraction) = div_rem(work + u128::from(self.fraction), rate);
+        self.next = self.next.saturating_add(whole);
+        self.fraction = fraction;
         time
     }
 
@@ -144,17 +145,13 @@ impl Meter {
             *self = Self::default();
             return;
         };
-        let ahead = u128::from(self.opens().saturating_sub(now));
+        let ahead = self.opens().saturating_sub(now);
         if old != new && ahead > 0 {
-            let ahead = (ahead * u128::from(old.get())).div_ceil(u128::from(new.get()));
-            *self = Self { next: now.saturating_add(narrow(ahead)), fraction: 0 };
+            // Times beyond the clock's end are its end.
+            let ahead = div_ceil(u128::from(ahead) * u128::from(old.get()), new.get());
+            *self = Self { next: now.saturating_add(ahead), fraction: 0 };
         }
     }
-}
-
-/// Times beyond the clock's end are its end.
-fn narrow(n: u128) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 /// The limits of one group for one direction, and the requests that wait for them or for those above.

@@ -49,6 +49,7 @@
 mod check;
 
 use super::wf2q::{ServiceTree, Standing, Wf2q, later, sectors, vt};
+use super::wide::mul_div;
 use crate::table::Table;
 use crate::units::{Class, Duration, GroupId, Id, Instant, id};
 use core::marker::PhantomData;
@@ -1048,7 +1049,7 @@ impl<I: Id> Hierarchy<I> {
 
 /// A distance in virtual time that is the same service at another weight.
 fn rescale(by: u64, old_weight: u32, weight: u32) -> u64 {
-    u64::try_from(u128::from(by) * u128::from(old_weight) / u128::from(weight)).unwrap_or(u64::MAX)
+    mul_div(by, old_weight.into(), weight.into())
 }
 
 /// The tree that an entity belongs to.

@@ -26,6 +26,7 @@
 
 use crate::groups::Groups;
 use crate::parts::tree::{Forest, Tree};
+use crate::parts::wide::mul_div;
 use crate::table::Table;
 use crate::units::{Duration, GroupId, Weight};
 
@@ -112,8 +113,7 @@ impl Shares {
         } else {
             (self.present_part(group), WHOLE)
         };
-        let product = u128::from(time.as_ns()) * u128::from(part) / u128::from(whole);
-        Duration::from_ns(u64::try_from(product).unwrap_or(u64::MAX))
+        Duration::from_ns(mul_div(time.as_ns(), part, whole))
     }
 
     /// An active group's own queues' part of the disk.
@@ -149,11 +149,11 @@ impl Shares {
     pub(super) fn charge(&mut self, groups: &Groups, group: GroupId, time: Duration) {
         let share = &self.shares[group];
         let scaled = if self.is_flat {
-            u128::from(time.as_ns()) * u128::from(Weight::DEFAULT.get()) / u128::from(share.weight)
+            mul_div(time.as_ns(), Weight::DEFAULT.get().into(), share.weight.into())
         } else {
-            u128::from(time.as_ns()) * u128::from(WHOLE) / u128::from(share.part)
+            mul_div(time.as_ns(), WHOLE, share.part)
         };
-        let scaled = u64::try_from(scaled).unwrap_or(CHARGE_MAX).min(CHARGE_MAX);
+        let scaled = scaled.min(CHARGE_MAX);
         self.part(group);
         self.join(groups, group);
         let at = self.order.key(group).saturating_add(scaled);

@@ -13,6 +13,7 @@
 //= linux-2.6.33 block/cfq-iosched.c cfq_set_prio_slice, cfq_prio_to_maxrq, choose_service_tree
 //= docs/reference/cfq.md#52-slice-length
 
+use crate::parts::wide;
 use crate::sched::cfq::view::{Kind, LEVELS, Ticks};
 use crate::units::{Class, Duration, IoPrio};
 
@@ -179,11 +180,7 @@ impl Lengths {
 
 /// `a x b / c` for `c` that is not zero.
 fn mul_div(a: Duration, b: Duration, c: Duration) -> Duration {
-    let (a, b, c) = (a.as_ns(), b.as_ns(), c.as_ns());
-    if let Some(product) = a.checked_mul(b) {
-        return Duration::from_ns(product / c);
-    }
-    Duration::from_ns(u64::try_from(u128::from(a) * u128::from(b) / u128::from(c)).unwrap_or(u64::MAX))
+    Duration::from_ns(wide::mul_div(a.as_ns(), b.as_ns(), c.as_ns()))
 }
 
 #[cfg(test)]
