@@ -78,7 +78,7 @@ fn static_program(to: &Path) -> Result<PathBuf, String> {
 }
 
 /// Where cargo puts what it builds.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 

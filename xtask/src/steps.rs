@@ -5,7 +5,7 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{api, bench, deb, docs, figures, fuzz, links, tidy};
+use crate::{api, bench, deb, docs, ffi, figures, fuzz, links, tidy};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const FIO_CASES: &str = "200";
 const KILLS: &str = "200";
 
 /// The target without std that core is built for.
-const BARE_METAL: &str = "thumbv7em-none-eabi";
+pub(crate) const BARE_METAL: &str = "thumbv7em-none-eabi";
 
 /// How long each fuzz target runs.
 const FUZZ: Duration = Duration::from_secs(10);
@@ -94,6 +94,7 @@ const STEPS: &[Step] = &[
     ("measured docs, a part", || docs::run(docs::Part::Check)),
     ("figures in the docs", || figures::run(true)),
     ("core without std", bare_metal),
+    ("the C library", ffi::check),
     ("corpus replay", || tests(&mut fuzz::replay())),
     ("fuzzing, briefly", || fuzz::short(FUZZ)),
     ("instructions per request", bench::check),

@@ -37,6 +37,14 @@ impl<S: Scheduler> Elevator<S> {
         common.compatible(sched, into, &rq)
     }
 
+    /// Whether [`Self::grow`] and [`Self::join`] take this request: it waits in the scheduler, was not handed
+    /// back, and need not stay alone.
+    #[must_use]
+    pub fn grows(&self, tag: Tag) -> bool {
+        let slot = self.common.requests.get(tag);
+        slot.is_some_and(|slot| slot.state == State::Queued && !slot.no_merge)
+    }
+
     /// The driver made the waiting request `tag` longer by `by` sectors, at one end: [`Self::may_merge`] said
     /// that it may.
     ///

@@ -440,9 +440,8 @@ impl Groups {
     /// A group that is gone, and has no requests, leaves its number to a new one. What it got stays with the
     /// group that it was in, as do groups in it, which are gone too.
     fn forget(&mut self, group: GroupId) {
-        let (parent, stats, gone) = (self.groups[group].parent, self.settled(group), self.gone[group]);
-        self.gone[parent].add(&stats);
-        self.gone[parent].add(&gone);
+        let parent = self.groups[group].parent;
+        self.bequeath(group, parent);
         self.clear(group);
         self.groups[group] = Group::NEW;
         for (_, g) in self.groups.iter_mut().filter(|(_, g)| g.parent == group) {
@@ -451,6 +450,20 @@ impl Groups {
         if self.served == Some(group) {
             (self.served, self.idle_since, self.idled) = (None, None, Duration::ZERO);
         }
+    }
+
+    /// Adds what a group got, and what groups in it got that are gone, to what is kept at another. In two
+    /// steps: the figures of a group are large, and a kernel's stack is small.
+    fn bequeath(&mut self, group: GroupId, to: GroupId) {
+        self.bequeath_own(group, to);
+        let gone = self.gone[group];
+        self.gone[to].add(&gone);
+    }
+
+    #[inline(never)]
+    fn bequeath_own(&mut self, group: GroupId, to: GroupId) {
+        let stats = self.settled(group);
+        self.gone[to].add(&stats);
     }
 
     /// Whether `inner` is `outer`, or somewhere inside it.
