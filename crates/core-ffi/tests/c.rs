@@ -33,18 +33,26 @@ fn run(command: &mut Command) -> String {
 
 /// Builds and runs a program of `tests/c`.
 fn try_program(name: &str, flags: &[&str]) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(format!("{name}.c"));
+    let Some(program) = build(&source, flags) else { return };
+    assert_eq!(run(&mut Command::new(&program)).trim(), "ok");
+}
+
+/// Builds a program. Returns it, or `None` if there is no compiler.
+fn build(source: &Path, flags: &[&str]) -> Option<PathBuf> {
     let Some(cc) = compiler() else {
         println!("skipped: there is no C compiler");
-        return;
+        return None;
     };
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let name = source.file_stem().expect("a name of a program");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut build = Command::new(cc);
-    build.args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(flags);
+    build.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(flags);
     build.arg("-I").arg(here.join("include")).arg("-o").arg(&program);
-    build.arg(here.join("tests/c").join(format!("{name}.c"))).arg(library()).args(SYSTEM);
+    build.arg(source).arg(library()).args(SYSTEM);
     run(&mut build);
-    assert_eq!(run(&mut Command::new(&program)).trim(), "ok");
+    Some(program)
 }
 
 const SANITIZED: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
@@ -68,6 +76,24 @@ fn structs_have_one_layout() {
 fn nothing_allocates_after_creation() {
     let wrapped = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign,--wrap=aligned_alloc,--wrap=free";
     try_program("no_heap", &[wrapped]);
+}
+
+/// The example of the documentation: two tenants read a file.
+#[test]
+fn two_tenants_read_a_file() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = here.join("../../examples/c/two_tenants.c");
+    if !source.exists() {
+        println!("skipped: the example is in the repository, not in the package");
+        return;
+    }
+    let Some(program) = build(&source, SANITIZED) else { return };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("two_tenants.data");
+    let bytes: Vec<u8> = (0..4_u32 << 20).map(|i| (i * 31 + (i >> 12) * 7) as u8).collect();
+    std::fs::write(&file, bytes).expect("a file of 4 MiB");
+    let said = run(Command::new(program).arg(&file).arg("0.5"));
+    assert!(said.contains("tenant 1: ") && said.contains("tenant 2: "), "{said}");
+    assert!(!said.contains(": 0 reads") && said.ends_with("\n0 reads were wrong\n"), "{said}");
 }
 
 /// A program in C++ can include the header.
