@@ -9,14 +9,15 @@
 //!     tree/share/doc/fairhead/…, with the job files of `examples`
 //!     fairhead_0.2.0_amd64.deb      with --deb, for Debian and Ubuntu: `deb.rs`
 //!     static/fairhead               with --static: needs no library, runs on any Linux
+//!     c-api/…                       with --c-api: the C library (`c_api.rs`); or below a prefix that is given
 //! ```
 //!
 //! The program makes its own pages and scripts; nothing of them is in the repository. The static program is
 //! for containers and old systems: musl's memory allocation makes the lab a third slower. What this does not
 //! do: sign, upload.
 
-use crate::deb;
 use crate::shell::{capture, cargo, command, root};
+use crate::{c_api, deb};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -33,7 +34,9 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
             deb::build(&tree, &place)?
         }
         ["--static"] => static_program(&place.join("static/fairhead"))?,
-        [other, ..] => return Err(format!("dist takes --deb or --static, not '{other}'")),
+        ["--c-api"] => c_api::install(&place.join("c-api"))?,
+        ["--c-api", prefix] => c_api::install(&env::current_dir().unwrap_or_default().join(prefix))?,
+        [other, ..] => return Err(format!("dist takes --deb, --static or --c-api [PREFIX], not '{other}'")),
     };
     println!("{}", made.display());
     Ok(())
@@ -89,7 +92,7 @@ pub(crate) fn write(to: &Path, bytes: &[u8]) -> Result<(), String> {
     done.map_err(|e| format!("{}: {e}", to.display()))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     write(to, b"")?;
     fs::copy(from, to).map(|_| ()).map_err(|e| format!("{}: {e}", from.display()))
 }

@@ -9,9 +9,10 @@
 //! cargo xtask docs --book            the documents as a book, by mdBook → target/book
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
 //! cargo xtask api [--check]         crates/core/public-api.txt: what core offers to other crates; or only whether it is so
-//! cargo xtask ffi                   the C library: stack frames, floats, 128-bit division
+//! cargo xtask ffi                   the C library: stack frames, floats, 128-bit division; and whether it installs
 //! cargo xtask dist                  what a package has: the program, manual pages, completions → target/dist
 //! cargo xtask dist --deb | --static the package for Debian and Ubuntu; the program without libraries
+//! cargo xtask dist --c-api [PREFIX] the C library, its header and pkg-config's file → target/dist/c-api
 //! cargo xtask mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE]   how many of COUNT drawn small changes of the code the tests notice (300, seed 1); or of BFQ's rules, by their own unit tests (20, seed 1); or of some files; or of those that survived before
 //! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
 //! ```
@@ -21,6 +22,7 @@
 mod api;
 mod bench;
 mod book;
+mod c_api;
 mod callgrind;
 mod deb;
 mod defaults;
@@ -47,7 +49,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | figures [--check] | api [--check] | ffi | dist [--deb | --static] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | figures [--check] | api [--check] | ffi | dist [--deb | --static | --c-api [PREFIX]] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -70,7 +72,10 @@ fn main() -> ExitCode {
         ["figures", "--check"] => figures::run(true).map(|outcome| println!("{outcome}")),
         ["api"] => api::write().map(|outcome| println!("{outcome}")),
         ["api", "--check"] => api::check().map(|outcome| println!("{outcome}")),
-        ["ffi"] => ffi::check().map(|outcome| println!("{outcome}")),
+        ["ffi"] => ffi::check().and_then(|outcome| {
+            println!("{outcome}");
+            c_api::check().map(|outcome| println!("{outcome}"))
+        }),
         ["dist", rest @ ..] => dist::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["tidy"] => tidy::list(None),

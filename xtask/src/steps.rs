@@ -5,7 +5,7 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{api, bench, deb, docs, ffi, figures, fuzz, links, tidy};
+use crate::{api, bench, c_api, deb, docs, ffi, figures, fuzz, links, tidy};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -95,6 +95,7 @@ const STEPS: &[Step] = &[
     ("figures in the docs", || figures::run(true)),
     ("core without std", bare_metal),
     ("the C library", ffi::check),
+    ("the C library, installed", c_api::check),
     ("corpus replay", || tests(&mut fuzz::replay())),
     ("fuzzing, briefly", || fuzz::short(FUZZ)),
     ("instructions per request", bench::check),
@@ -202,6 +203,7 @@ fn packages() -> Result<Outcome, String> {
         ("qemu-io", "qemu-utils"),
         ("nbdkit", "nbdkit"),
         ("certtool", "gnutls-bin"),
+        ("pkg-config", "pkg-config"),
         ("/usr/bin/python3 -mnbd", "python3-libnbd"),
         ("qemu-system-x86_64", "qemu-system-x86"),
         ("fusermount3", "fuse3"),

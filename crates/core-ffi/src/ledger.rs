@@ -49,7 +49,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger for so many tags; `None` if there is no memory.
+    /// A ledger for this number of tags; `None` if there is no memory.
     pub(crate) fn new(tags: u16) -> Option<Self> {
         let mut entries = Vec::new();
         entries.try_reserve_exact(tags.into()).ok()?;

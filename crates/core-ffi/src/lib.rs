@@ -22,7 +22,8 @@
 //! and by the caller's allocator are the same: one block, which is there or is not. While an instance is made
 //! this crate's global allocator gives core parts of the block, one behind the other (`memory.rs`); at any
 //! other time it passes calls on to the system, or refuses them in a build without std. After creation core
-//! does not allocate (but in `fh_check`, which is for tests), and never frees: `fh_destroy` gives the block back as a whole.
+//! does not allocate (but in `fh_check`, which is for tests), and never frees: `fh_destroy` gives the block
+//! back as a whole.
 //!
 //! # Panics
 //!

@@ -1,12 +1,12 @@
 //! How much memory an instance needs beside its head, before it is made.
 //!
 //! Every table of core has a length that follows from a limit, so what a scheduler needs is bounded by a sum:
-//! so many bytes in any case, for each tag, task, group and event of the trace, and for
-//! the books that there are as soon as there are several groups. Hash tables round up to powers
-//! of two, and that of merging grows up to 64 KiB only, which are in the first number. So the bound is above
-//! the need at most limits; `tests/need.rs` holds it to be enough, and to be
-//! less than three times what is used where that is more than 64 KiB, for every preset over a grid of limits. After core changed, that test names
-//! the scheduler whose line is too low.
+//! a number of bytes in any case, one for each tag, task, group and event of the trace, and one for the books
+//! that there are as soon as there are several groups. Hash tables round up to powers of two, and that of
+//! merging grows up to 64 KiB only, which are in the first number. So the bound is above the need at most
+//! limits; `tests/need.rs` holds it to be enough, and to be less than three times what is used where that is
+//! more than 64 KiB, for every preset over a grid of limits. After core changed, that test names the
+//! scheduler whose line is too low.
 
 use fairhead_core::Limits;
 use fairhead_core::sched::any::AnyConfig;

@@ -67,6 +67,13 @@ pub struct FhEvent {
     pub detail: u32,
 }
 
+/// The sizes that the header's structs have, as in `types.rs`.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    assert!(size_of::<FhCounts>() == 24 && size_of::<FhSplit>() == 32);
+    assert!(size_of::<FhStats>() == 240 && size_of::<FhEvent>() == 64);
+};
+
 macro_rules! reasons {
     ($($name:ident,)*) => {
         /// All reasons, in the order of their numbers.

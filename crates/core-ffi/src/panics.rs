@@ -13,9 +13,9 @@
 //! It must not return into Rust. It may end what runs (a kernel's `BUG()`), and with it the use of the
 //! instance; or go back to where its own side called this library (a `longjmp`: frames of core hold nothing
 //! that would have to be dropped). The call was then left in its middle: the next call on this instance finds
-//! it still entered, and poisons it instead of refusing it, as it would with std. So a kernel's disk goes on,
-//! first in first out. If the left call was `fh_create`, its memory is as it was before the call, and
-//! `fh_create_abandoned` must be called before the next creation.
+//! it still entered, and poisons it instead of refusing it, as it would with std. So a kernel's disk still
+//! serves requests, first in first out. If the left call was `fh_create`, there is no instance in its memory,
+//! and `fh_create_abandoned` must be called before the next creation.
 
 #[cfg(feature = "std")]
 use crate::texts::Text;

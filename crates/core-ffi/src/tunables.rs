@@ -21,6 +21,10 @@ pub struct FhTunable {
     pub words: u32,
 }
 
+/// The size that the header's struct has, as in `types.rs`.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<FhTunable>() == 64);
+
 /// How many schedulers there are.
 #[unsafe(no_mangle)]
 pub extern "C" fn fh_scheduler_count() -> usize {

@@ -413,7 +413,4 @@ const _: () = {
     assert!(size_of::<FhLimits>() == 112 && size_of::<FhRequest>() == 24 && size_of::<FhArrival>() == 32);
     assert!(size_of::<FhMax>() == 40 && size_of::<FhSetting>() == 16 && size_of::<FhAllocator>() == 24);
     assert!(size_of::<FhText>() == 16 && size_of::<FhError>() == 112);
-    assert!(size_of::<crate::tunables::FhTunable>() == 64);
-    assert!(size_of::<crate::observe::FhCounts>() == 24 && size_of::<crate::observe::FhSplit>() == 32);
-    assert!(size_of::<crate::observe::FhStats>() == 240 && size_of::<crate::observe::FhEvent>() == 64);
 };

@@ -1,4 +1,4 @@
-//! The same decisions through the C ABI as in Rust: drawn storms of every preset, in lockstep.
+//! Drawn storms of every preset, through the C ABI and in Rust at once: the decisions are the same.
 
 use fairhead::calls::*;
 use fairhead::control::*;
@@ -162,7 +162,7 @@ impl Pair {
             rust.push((Tag(tag), rq));
         }
         let mut done = 99;
-        // SAFETY: an instance, and so many arrivals.
+        // SAFETY: an instance, and `c.len()` arrivals.
         let status = unsafe { fh_insert_batch(self.c, self.now, c.as_mut_ptr(), c.len(), &mut done) };
         assert_eq!((status, done), (FH_OK, c.len()));
         let mut answers = c.iter();

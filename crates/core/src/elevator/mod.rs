@@ -12,9 +12,9 @@
 //!             next_timer()  → (when, why)
 //! ```
 //!
-//! What is not here: several requests in one call (`batch.rs`), merging (`merging.rs`), merges that the driver
-//! makes (`driver_merges.rs`), the waiting for limits of groups (`waiting.rs`), and calls that replay another
-//! implementation's decisions (`replay.rs`).
+//! What is not here: several requests in one call (`batch.rs`), merging (`merging.rs`), merges that the
+//! driver makes (`driver_merges.rs`), the waiting for limits of groups (`waiting.rs`), and calls that replay
+//! another implementation's decisions (`replay.rs`).
 //!
 //! # What it does not do
 //!
