@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 const FRAME: u64 = 1024;
 
 /// What is on the path of creation only: the allocating calls, and the text of an error.
-const CREATION: &[&str] = &["fairhead::create::", "Scheduler>::new", "Elevator<S>::new", "::Cfq::with"];
+const CREATION: &[&str] =
+    &["fh_create", "fairhead::create::", "Scheduler>::new", "Elevator<S>::new", "::Cfq::with"];
 
 /// Beginnings of the compiler's functions for floats and for 128-bit division.
 const FORBIDDEN: &[&str] =
