@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use std::{env, fs, thread};
 
-const TARGETS: [&str; 23] = [
+const TARGETS: [&str; 24] = [
     "job_file",
     "disk_preset",
     "disksim_drive",

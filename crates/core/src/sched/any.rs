@@ -17,6 +17,7 @@ macro_rules! schedulers {
     ($($(#[$doc:meta])* $variant:ident($scheduler:ty),)*) => {
         /// The tunables of any scheduler.
         #[derive(Clone, Copy, PartialEq, Debug)]
+        #[allow(clippy::large_enum_variant, reason = "a box could not be copied, and there is one per run")]
         pub enum AnyConfig {
             $($(#[$doc])* $variant(<$scheduler as Scheduler>::Config),)*
             /// A scheduler from outside this crate.

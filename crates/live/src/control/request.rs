@@ -38,7 +38,7 @@ pub enum Request {
     /// A group without groups in it is no more.
     Remove(String),
     /// Changes the scheduler.
-    Sched(AnyConfig),
+    Sched(Box<AnyConfig>),
     /// How many requests the disk has at a time; `None`: what it finds.
     Depth(Option<u16>),
     /// Other tunables of the scheduler that there is.
@@ -132,7 +132,7 @@ impl Request {
             "set" => Self::Set(path(&about)?, change),
             "remove" => Self::Remove(path(&about)?),
             "depth" => Self::Depth(depth(&about)?),
-            "sched" => Self::Sched(value::tuned((value::preset(&about)?.config)(), &tunables)?),
+            "sched" => Self::Sched(Box::new(value::tuned((value::preset(&about)?.config)(), &tunables)?)),
             _ if tunables.is_empty() => {
                 return Err("tune changes nothing; add a tunable such as slice_idle=4ms".to_owned());
             }

@@ -46,9 +46,12 @@ fn each_command_and_each_word_of_it() {
         Request::Set("a".to_owned(), Change { rbps: Some(None), ..Change::default() })
     );
     let mut cfq = (preset("cfq").unwrap().config)();
-    assert_eq!(parse(r#"{"do":"sched","name":"cfq"}"#), Request::Sched(cfq));
+    assert_eq!(parse(r#"{"do":"sched","name":"cfq"}"#), Request::Sched(Box::new(cfq)));
     cfq.set("slice_idle", 4_000_000).unwrap();
-    assert_eq!(parse(r#"{"do":"sched","name":"cfq","tunables":{"slice_idle":"4ms"}}"#), Request::Sched(cfq));
+    assert_eq!(
+        parse(r#"{"do":"sched","name":"cfq","tunables":{"slice_idle":"4ms"}}"#),
+        Request::Sched(Box::new(cfq))
+    );
     assert_eq!(parse(r#"{"do":"depth","requests":8}"#), Request::Depth(Some(8)));
     assert_eq!(parse(r#"{"do":"depth","requests":"auto"}"#), Request::Depth(None));
     assert_eq!(words("depth 1024"), Ok(Request::Depth(Some(1024))));

@@ -138,7 +138,7 @@ pub(super) fn change(context: &mut Context, request: &Request) -> Result<(), Str
             context.groups.remove(context.now, &mut context.queue, name).map_err(|e| e.to_string())
         }
         Request::Depth(depth) => context.queue.set_depth(*depth),
-        Request::Sched(config) => switch(context, *config),
+        Request::Sched(config) => switch(context, **config),
         Request::Tune(tunables) => switch(context, value::tuned(*context.queue.config(), tunables)?),
     }
 }
