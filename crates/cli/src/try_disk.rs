@@ -98,10 +98,12 @@ pub(crate) fn try_disk(args: &TryArgs) -> Result<(), CliError> {
         figures: Figures::default(),
     };
     let stop = running.measure();
-    let Running { watchdog, events, mut figures, jobs, .. } = running;
-    drop(jobs);
+    let Running { watchdog, events, mut figures, mut jobs, .. } = running;
+    if let Some(jobs) = &mut jobs {
+        jobs.end();
+    }
     end_watch(&queue, &before, watchdog, matches!(stop, Stop::Overruled(_)))?;
-    let lost = finish(events, &mut figures)?;
+    let lost = finish(events, &mut figures, jobs.as_ref())?;
     RUNS.store(false, Ordering::SeqCst);
     report(args, &Trial { disk, names: &plan.names, verdict: &trial::verdict(&figures), lost }, stop)
 }
@@ -189,11 +191,11 @@ fn options(tree: &Tree, disk: &Disk) -> Options {
     Options { devices: tree.devices(&disk.name), ..Options::default() }
 }
 
-/// Takes the last events. Returns how many were lost.
-fn finish(mut events: BlockEvents, figures: &mut Figures) -> Result<u64, CliError> {
+/// Takes the last events, of which some are of the last turn. Returns how many were lost.
+fn finish(mut events: BlockEvents, figures: &mut Figures, jobs: Option<&Jobs>) -> Result<u64, CliError> {
     let mut last = Vec::new();
     events.finish(&mut last).map_err(|e| CliError::Failed(e.to_string()))?;
-    figures.put(&last, |_, comm| plain_name(comm));
+    figures.put(&last, |pid, comm| row(jobs, pid, comm));
     figures.settle();
     Ok(events.lost())
 }
@@ -209,6 +211,11 @@ fn end_watch(queue: &Queue, before: &Settings, watchdog: Watchdog, leave: bool) 
         Ending::Failed(_) => Err(CliError::Failed(told(queue.name(), &ending))),
         _ => Ok(()),
     }
+}
+
+/// The row of a thread: the job that it works for, else its own name.
+fn row(jobs: Option<&Jobs>, thread: u32, comm: &str) -> String {
+    jobs.and_then(|j| j.name(thread)).unwrap_or_else(|| plain_name(comm))
 }
 
 /// Threads of the kernel that do the same have one name.
@@ -303,10 +310,8 @@ impl Running<'_> {
             }
             self.events.wait(STEP.min(time)).map_err(|e| failed(&e))?;
             self.events.read(&mut events).map_err(|e| failed(&e))?;
-            let jobs = &self.jobs;
-            let name =
-                |pid, comm: &str| jobs.as_ref().and_then(|j| j.name(pid)).unwrap_or_else(|| plain_name(comm));
-            self.figures.put(&events, name);
+            let jobs = self.jobs.as_ref();
+            self.figures.put(&events, |pid, comm| row(jobs, pid, comm));
             events.clear();
             let done = turn as u32 * self.plan.turn + start.elapsed();
             progress.at(
