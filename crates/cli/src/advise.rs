@@ -1,5 +1,7 @@
 //! `fairhead advise`: the question from the arguments, the answer from the simulator, and the report.
 
+use std::path::Path;
+
 use fairhead_core::Duration;
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::sched::outside::Named;
@@ -8,20 +10,26 @@ use fairhead_sim::advise::{self, Advice, Question, Stage, WORK_PER_S};
 use fairhead_sim::resumable::fingerprint;
 use fairhead_sim::{Host, SimError, journal};
 
-use crate::args::{AdviseArgs, Goal};
+use crate::args::{AdviseArgs, DISK, Goal};
 use crate::error::CliError;
 use crate::files::Outputs;
 use crate::memory;
 use crate::out::{self, Progress};
 use crate::output::advice::{self, Labels};
 use crate::output::page::{self, Shown};
-use crate::plan::{choose_load, positive_time, read_jobs};
+use crate::plan::{choose_disk, choose_load, positive_time, read_jobs};
+use crate::record;
 use crate::resume::Resume;
 use crate::schedulers::choose_scheduler;
 
 /// Asks what the arguments say, and writes the answer.
 pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
-    let (question, labels) = question(args)?;
+    let recorded = args.record.as_deref().map(|time| record(args, time)).transpose()?;
+    let load = match &recorded {
+        Some(disk) => (args.recording.as_path(), disk.as_str()),
+        None => (args.load.job.as_path(), args.disk.as_deref().unwrap_or(DISK)),
+    };
+    let (question, labels) = question(args, load)?;
     question.jobs.notes.iter().for_each(|n| out::note(n));
     let threads = memory::at_a_time(&question.jobs, (&question.disk, &question.host), args.threads.count())?;
     let progress = Progress::bounded("racing");
@@ -50,6 +58,32 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
         out::note(&format!("seed {}", args.seed.number));
     }
     Ok(())
+}
+
+/// Records the disk that stands in place of the job. Returns what simulates it, as `--disk` takes it.
+fn record(args: &AdviseArgs, time: &str) -> Result<String, CliError> {
+    // What is wrong with the arguments is said before a minute has passed.
+    Outputs::default()
+        .file("-o", args.output.file.as_deref())
+        .file("--report", args.report.as_deref())
+        .file("--resume", args.resume.as_deref())
+        .file("--recording", Some(&args.recording))
+        .check()?;
+    schedulers(args)?;
+    positive_time("--budget", &args.budget)?;
+    let time = positive_time("--record", time)?;
+    let target = record::target(&args.load.job.to_string_lossy())?;
+    let disk = match &args.disk {
+        Some(name) if !name.starts_with("/dev/") => {
+            choose_disk(name)?;
+            name.clone()
+        }
+        Some(device) => choose_disk(device)?.0,
+        None => choose_disk(&format!("/dev/{}", target.disk))?.0,
+    };
+    record::for_advice(target, std::time::Duration::from_nanos(time.as_ns()), &args.recording)?;
+    out::note(&format!("the recording is in {}", args.recording.display()));
+    Ok(disk)
 }
 
 /// The fingerprint of what the runs depend on: not their number or the weights of the figures. A built-in
@@ -100,18 +134,24 @@ fn show(progress: &Progress, question: &Question, s: Stage) {
     progress.at(steps(s.work), steps(question.work.max(s.work)));
 }
 
-fn question(args: &AdviseArgs) -> Result<(Question, Labels), CliError> {
+/// The schedulers to compare with, and to compare.
+fn schedulers(args: &AdviseArgs) -> Result<(Option<Named>, Vec<Named>), CliError> {
+    let against = args.against.as_deref().map(choose_scheduler).transpose()?;
+    let only = args.sched.iter().map(|name| choose_scheduler(name));
+    Ok((against, only.collect::<Result<_, _>>()?))
+}
+
+/// The question about a job or trace, and a disk.
+fn question(args: &AdviseArgs, (job, disk): (&Path, &str)) -> Result<(Question, Labels), CliError> {
     let budget = positive_time("--budget", &args.budget)?;
-    let load = |host: &Host| {
-        read_jobs(Some(&args.load.job), Some(host), &args.load.replay, args.runtime.time.as_deref())
-    };
-    let ((disk, host), jobs) = choose_load(&args.disk.name, args.host.as_deref(), load)?;
+    let load =
+        |host: &Host| read_jobs(Some(job), Some(host), &args.load.replay, args.runtime.time.as_deref());
+    let ((disk, host), jobs) = choose_load(disk, args.host.as_deref(), load)?;
     if let Some(name) = args.foreground.as_deref().filter(|n| jobs.jobs.iter().all(|j| j.name != *n)) {
         let known: Vec<&str> = jobs.jobs.iter().map(|j| j.name.as_str()).collect();
         return Err(CliError::Misuse(format!("no job '{name}'; there are {}", known.join(", "))));
     }
-    let against = args.against.as_deref().map(choose_scheduler).transpose()?;
-    let only = args.sched.iter().map(|name| choose_scheduler(name)).collect::<Result<_, _>>()?;
+    let (against, only) = schedulers(args)?;
     let goal = match args.goal {
         Goal::Latency => advise::Goal::Latency,
         Goal::Throughput => advise::Goal::Throughput,

@@ -33,10 +33,32 @@ pub(crate) fn record(args: &RecordArgs) -> Result<(), CliError> {
     let time = Duration::from_nanos(positive_time("--time", &args.time)?.as_ns());
     let targets = record::targets(&Tree::new("/"), &args.disks).map_err(CliError::Misuse)?;
     let plan = Plan { targets, time, file_bytes: args.size << 20, buffer_bytes: args.buffer << 20 };
+    let outcome = to_file(&plan, &args.output)?;
+    summarise(args, &plan.targets, &outcome)
+}
+
+/// Records a disk to a file, for `advise`.
+pub(crate) fn for_advice(target: Target, time: Duration, file: &Path) -> Result<(), CliError> {
+    let plan = Plan { targets: vec![target], time, file_bytes: 1 << 30, buffer_bytes: 32 << 20 };
+    to_file(&plan, file)?;
+    if is_empty(file) {
+        return Err(CliError::Failed("no requests were made in this time: nothing to advise on".to_owned()));
+    }
+    Ok(())
+}
+
+/// The disk or partition that the word means.
+pub(crate) fn target(word: &str) -> Result<Target, CliError> {
+    let found = record::targets(&Tree::new("/"), &[word.to_owned()]).map_err(CliError::Misuse)?;
+    found.into_iter().next().ok_or_else(|| CliError::Misuse(format!("no disk '{word}'")))
+}
+
+/// Records to a file that appears when it is complete, and says what a reader of it must know.
+fn to_file(plan: &Plan, output: &Path) -> Result<Outcome, CliError> {
     let mut outcome = None;
     let mut failure = None;
     UNDER_WAY.store(true, Ordering::Relaxed);
-    let written = out::complete(&args.output, |file| match tape(&plan, file) {
+    let written = out::complete(output, |file| match tape(plan, file) {
         Ok(came_to) => {
             outcome = Some(came_to);
             Ok(())
@@ -52,8 +74,8 @@ pub(crate) fn record(args: &RecordArgs) -> Result<(), CliError> {
     }
     written?;
     let Some(outcome) = outcome else { return Err(CliError::Failed("nothing was recorded".to_owned())) };
-    warn(&outcome, args);
-    summarise(args, &plan.targets, &outcome)
+    warn(&outcome, plan);
+    Ok(outcome)
 }
 
 fn tape(plan: &Plan, file: File) -> Result<Outcome, String> {
@@ -75,11 +97,11 @@ fn tape(plan: &Plan, file: File) -> Result<Outcome, String> {
 }
 
 /// Says what a reader of the figures must know.
-fn warn(outcome: &Outcome, args: &RecordArgs) {
+fn warn(outcome: &Outcome, plan: &Plan) {
     if outcome.lost > 0 {
-        let larger = args.buffer.saturating_mul(4);
+        let larger = (plan.buffer_bytes >> 20).saturating_mul(4);
         out::note(&format!(
-            "{} events were lost, so requests may be missing: record again with --buffer {larger}",
+            "{} events were lost, so requests may be missing: record again with fairhead record --buffer {larger}",
             outcome.lost
         ));
     }
@@ -87,7 +109,7 @@ fn warn(outcome: &Outcome, args: &RecordArgs) {
         Ended::Time => {}
         Ended::Full => out::note(&format!(
             "the file reached {} MiB after {:.1}s, where the recording ended; --size sets that",
-            args.size,
+            plan.file_bytes >> 20,
             outcome.time.as_secs_f64()
         )),
         Ended::Told => out::note(&format!("ended after {:.1}s", outcome.time.as_secs_f64())),
@@ -100,8 +122,7 @@ fn warn(outcome: &Outcome, args: &RecordArgs) {
 fn summarise(args: &RecordArgs, targets: &[Target], outcome: &Outcome) -> Result<(), CliError> {
     let shown = args.output.display().to_string();
     let (mut summary, mut tasks) = (Summary::default(), Tasks::default());
-    let is_file = Path::new(&args.output).metadata().is_ok_and(|m| m.is_file());
-    if !is_file || args.output.metadata().is_ok_and(|m| m.len() == 0) {
+    if is_empty(&args.output) {
         out::note("no requests were made in this time");
         return Ok(());
     }
@@ -115,4 +136,9 @@ fn summarise(args: &RecordArgs, targets: &[Target], outcome: &Outcome) -> Result
     let recorded =
         Recorded { file: &shown, targets, outcome, names: trace.names(), summary: &summary, tasks: &tasks };
     out::print(&render(&recorded, args.output_format, out::coloured(None)))
+}
+
+/// Whether nothing was recorded, or to a sink that cannot be read.
+fn is_empty(file: &Path) -> bool {
+    !file.metadata().is_ok_and(|m| m.is_file() && m.len() > 0)
 }

@@ -167,6 +167,76 @@ fn ctrl_c_ends_a_recording_and_keeps_it() {
     assert!(fairhead(&["trace", file.to_str().unwrap()]).status.success());
 }
 
+/// `advise --record`: recorded until Ctrl-C, then advised from, with one answer on stdout.
+#[test]
+fn advice_from_a_recording_of_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(disk) = disk(dir.path()) else { return };
+    let device = format!("/dev/{}", disk.0);
+    let advise = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairhead"));
+        command.args([
+            "advise",
+            &device,
+            "--sched",
+            "none,mq-deadline,bfq",
+            "--rounds",
+            "1",
+            "--output-format",
+        ]);
+        command.args(["json", "--record"]).args(more).current_dir(&dir);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    // What a loop device is made of cannot be seen; that is said before anything is recorded.
+    let out = advise(&["600s"]).output().unwrap();
+    let message = text(&out.stderr);
+    assert!(out.status.code() == Some(2) && message.contains("name a preset"), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    let mut child = advise(&["600s", "--disk", "nas2020", "--recording", "now.blktrace"]).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Ctrl-C ends it earlier") {
+        line.clear();
+        said.read_line(&mut line).unwrap();
+        if line.contains("root") {
+            return println!("skipped: {line}");
+        }
+        assert!(!line.is_empty(), "it ended before it recorded");
+    }
+    let dd = ["of=/dev/null", "bs=64k", "count=200", "iflag=direct", "status=none"];
+    assert!(Command::new("dd").args(dd).arg(format!("if={device}")).status().unwrap().success());
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let out = child.wait_with_output().unwrap();
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(out.status.success(), "{rest}");
+    assert!(rest.contains("ended after") && rest.contains("the recording is in now.blktrace"), "{rest}");
+    let advice: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let jobs = advice["who_pays"].as_array().unwrap();
+    assert!(jobs.iter().any(|j| j["job"].as_str().is_some_and(|name| name.contains("dd"))), "{advice:#}");
+    // The recording is kept, and asked again it has the same answer.
+    let again = fairhead(&[
+        "advise",
+        dir.path().join("now.blktrace").to_str().unwrap(),
+        "--disk",
+        "nas2020",
+        "--sched",
+        "none,mq-deadline,bfq",
+        "--rounds",
+        "1",
+        "--output-format",
+        "json",
+    ]);
+    let again: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!((&again["winner"], &again["candidates"]), (&advice["winner"], &advice["candidates"]));
+    // Nothing to advise on.
+    let out = advise(&["1s", "--disk", "nas2020"]).output().unwrap();
+    let message = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.ends_with("no requests were made in this time: nothing to advise on\n"), "{message}");
+}
+
 #[test]
 fn what_cannot_be_recorded_is_one_line() {
     for (disk, words) in [("no-such-disk", "no disk of this machine"), ("/etc/passwd", "a file, not a disk")]

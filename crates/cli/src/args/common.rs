@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use fairhead_sim::parallel;
 
 /// The disk preset used by default: a modern 7200 rpm disk (docs/reference/devices.md#35-nas2020).
-pub(super) const DISK: &str = "nas2020";
+pub(crate) const DISK: &str = "nas2020";
 /// The default random seed. Any number will do, as long as it never changes.
 pub(super) const SEED: &str = "1";
 

@@ -173,8 +173,19 @@ because the scheduler expected a better request.";
 pub(crate) struct AdviseArgs {
     #[command(flatten)]
     pub(crate) load: Load,
-    #[command(flatten)]
-    pub(crate) disk: Disk,
+    /// The disk model: a preset (`fairhead list disks`), a TOML file, or a disk of this machine such as
+    /// /dev/sda, for the preset most like it. Default: nas2020; with --record the preset most like the
+    /// recorded disk.
+    #[arg(long, value_name = "PRESET|FILE|DEVICE")]
+    pub(crate) disk: Option<String>,
+    /// Record what this machine does for this time, such as 60s, and advise from that. In place of the job
+    /// stands the disk or partition to record, such as /dev/sda. Ctrl-C ends the recording earlier. Needs
+    /// root.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) record: Option<String>,
+    /// With --record: keep the recording in this file.
+    #[arg(long, value_name = "FILE", default_value = "recorded.blktrace", requires = "record")]
+    pub(crate) recording: PathBuf,
     /// The machine around the disk, by year: 2004, 2010, 2016, 2020, 2023 or 2024, with settings as for
     /// `run`, such as 2020,path=60us. Default: the year of the disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR[,SETTING…]")]

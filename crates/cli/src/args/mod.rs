@@ -6,7 +6,7 @@ mod live;
 mod machine;
 mod recorded;
 
-pub(crate) use common::{Format, ReportFormat, SweepFormat, TableFormat};
+pub(crate) use common::{DISK, Format, ReportFormat, SweepFormat, TableFormat};
 pub(crate) use lab::{
     AdviseArgs, Goal, LadderArgs, RecordingArgs, ReplayArgs, ReplayFit, ReplayMode, ReproduceArgs, RunArgs,
     SweepArgs,
