@@ -1,5 +1,5 @@
-//! What `serve --record` writes is a trace: every request of a served run is read back, and every command that
-//! takes a trace takes it.
+//! What `serve --record` writes is a trace: every request of a served run is read back, and every command
+//! that takes a trace takes it.
 
 #![allow(clippy::disallowed_methods, reason = "disks and servers are of real time")]
 
@@ -88,7 +88,7 @@ fn every_command_that_takes_a_trace_takes_it() {
     let row: Vec<&str> = text.lines().find(|l| l.starts_with("read")).unwrap().split_whitespace().collect();
     assert_eq!(row[3], "32.0", "{text}");
     for args in [
-        &["run", "live.log", "--sched", "bfq,mq-deadline", "--why"][..],
+        &["run", "live.log", "--sched", "bfq,mq-deadline"][..],
         &["advise", "live.log", "--disk", "nas2020", "--sched", "bfq,none", "--rounds", "1"],
         &["trace", "live.log", "--to", "blktrace", "-o", "live.blktrace"],
         &["trace", "live.blktrace"],
