@@ -55,9 +55,14 @@ pub(crate) fn build(tree: &Path, place: &Path) -> Result<PathBuf, String> {
     )?;
     write(&pack.join("DEBIAN/md5sums"), &sums.stdout)?;
     capture(Command::new("chmod").args(["-R", "u+w,go-w,a+rX"]).arg(&pack))?;
-    let file = place.join(format!("fairhead_{version}_{machine}.deb"));
+    let file = file(place)?;
     capture(Command::new("dpkg-deb").args(["--root-owner-group", "-Zxz", "--build"]).arg(&pack).arg(&file))?;
     Ok(file)
+}
+
+/// The package's file in that folder.
+pub(crate) fn file(place: &Path) -> Result<PathBuf, String> {
+    Ok(place.join(format!("fairhead_{}_{}.deb", env!("CARGO_PKG_VERSION"), architecture()?)))
 }
 
 /// Compresses pages, and gives `doc/fairhead` the names and the copyright that Debian asks for.

@@ -5,7 +5,7 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{api, bench, c_api, deb, docs, ffi, figures, fuzz, links, tidy};
+use crate::{api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, links, tidy};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,6 +73,7 @@ type Step = (&'static str, fn() -> Result<Outcome, String>);
 const STEPS: &[Step] = &[
     ("system packages", packages),
     ("a guest", guest),
+    ("a clean Debian", debian),
     ("format", || plain(&mut cargo("fmt --all --check"))),
     ("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
     ("links and citations", links::check),
@@ -89,6 +90,7 @@ const STEPS: &[Step] = &[
     ("dependencies", dependencies),
     ("packages of the crates", publishable),
     ("the Debian package", deb::check),
+    ("the package in Debian", package_in_debian),
     ("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
     ("public items of core", api::check),
     ("measured docs, a part", || docs::run(docs::Part::Check)),
@@ -226,6 +228,7 @@ fn packages() -> Result<Outcome, String> {
         ("zsh", "zsh"),
         ("lintian", "lintian"),
         ("dpkg-shlibdeps", "dpkg-dev"),
+        ("debootstrap", "debootstrap"),
     ];
     let mut missing: Vec<&str> =
         WANTED.iter().filter(|(program, _)| !exists(program)).map(|(_, p)| *p).collect();
@@ -318,6 +321,35 @@ fn guest() -> Result<Outcome, String> {
         }
         Err(_) => Outcome::Skipped(format!("apt-get cannot download {KERNEL} and busybox-static")),
     })
+}
+
+/// Makes a system for the test of the package, once: two minutes, most of them debootstrap's.
+fn debian() -> Result<Outcome, String> {
+    let place = root().join("target/debian");
+    if place.join("disk.img").exists() {
+        return Ok(Outcome::Passed(String::new()));
+    }
+    if !cfg!(target_arch = "x86_64") || !exists("debootstrap") || !exists("mke2fs") {
+        return Ok(Outcome::Skipped("no debootstrap or no mke2fs, or not x86-64".to_owned()));
+    }
+    let script = root().join("crates/cli/tests/clean_debian/make.sh");
+    Ok(match capture(Command::new("sh").arg(script).arg(place)) {
+        Ok(_) => Outcome::Passed("Debian 12, in target/debian".to_owned()),
+        Err(said) => {
+            let why = said.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("").to_owned();
+            Outcome::Skipped(format!("debootstrap cannot make one: {why}"))
+        }
+    })
+}
+
+/// The package that the step before has built, in the clean Debian.
+fn package_in_debian() -> Result<Outcome, String> {
+    let package = deb::file(&dist::folder())?;
+    if !package.exists() {
+        return Ok(Outcome::Skipped("no package was built".to_owned()));
+    }
+    let mut test = cargo("test --package fairhead --profile sim --test clean_debian -- --show-output");
+    tests(test.env("FAIRHEAD_PACKAGE", package))
 }
 
 /// Suites of tests that others wrote, as programs in `target/tools`. Without them their tests are skipped.

@@ -18,9 +18,9 @@
 //! 4398047000000 weight 3 200                     and the other changes
 //! ```
 //!
-//! The recording has no data, files or clients. Of an elevator that has been replaced only `done` is recorded,
-//! for each request that it had issued: it decides nothing any more. `done` tells the elevator nothing; it is
-//! for readers who want the times of each request (`fairhead_trace`'s format `live`).
+//! The recording has no data, files or clients. Of an elevator that has been replaced only `done` is
+//! recorded, for each request that it had issued: it decides nothing any more. `done` tells the elevator
+//! nothing; it is for readers who want the times of each request (`fairhead_trace`'s format `live`).
 
 use fairhead_core::elevator::{Actuators, Control, Dispatch, Elevator, Insert, Limits};
 use fairhead_core::groups::{Max, Min, Refusal};

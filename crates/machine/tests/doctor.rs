@@ -129,8 +129,8 @@ fn healthy() -> Root {
     root
 }
 
-/// A fault: the check that finds it, the disk that the finding is about (empty: the machine), what is set, and
-/// what does that.
+/// A fault: the check that finds it, the disk that the finding is about (empty: the machine), what is set,
+/// and what does that.
 type Fault = (&'static str, &'static str, &'static str, fn(&Root));
 
 const ON: &str = "none mq-deadline kyber bfq";

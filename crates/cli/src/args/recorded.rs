@@ -10,7 +10,8 @@ use super::common::{Output, ReportFormat, SEED, seed};
 #[command(after_help = TRACE_LEGEND)]
 pub(crate) struct TraceArgs {
     /// The trace: blktrace (any file of a set stands for the set), blkparse, ftrace, fio iolog, MSR, Alibaba,
-    /// Tencent, SPC, DiskSim, a recorded start-up, or a recording of serve or mount; plain or compressed (gzip, xz, zstd, bzip2).
+    /// Tencent, SPC, DiskSim, a recorded start-up, or a recording of serve or mount; plain or compressed
+    /// (gzip, xz, zstd, bzip2).
     #[arg(value_name = "FILE")]
     pub(crate) trace: PathBuf,
     /// Convert the trace to this format, instead of describing it.

@@ -20,8 +20,12 @@ const MODULES: [&str; 6] =
 
 /// Waits until it ends, or kills it.
 pub(crate) fn wait(process: &mut Process) -> bool {
+    wait_at_most(process, TIME_MAX)
+}
+
+pub(crate) fn wait_at_most(process: &mut Process, time: Duration) -> bool {
     let start = Instant::now();
-    while start.elapsed() < TIME_MAX {
+    while start.elapsed() < time {
         if let Some(status) = process.0.try_wait().unwrap() {
             return status.success();
         }

@@ -218,7 +218,8 @@ pub struct Advice {
     /// What each job gets under the default and under the same other candidate; `None` if there is only the
     /// default.
     pub payers: Option<Payers>,
-    /// Whether a limit of the job file makes the disk idle under the winner, with the seed of the explanation.
+    /// Whether a limit of the job file makes the disk idle under the winner, with the seed of the
+    /// explanation.
     pub idled: Option<IdledForLimit>,
     /// A limit for those who do not wait, where no scheduler is the answer.
     pub remedy: Option<Remedy>,
