@@ -309,63 +309,72 @@ fn told(folder: &Path, page: &str, script: &str, width: u64) -> Value {
     serde_json::from_str(&said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")).unwrap()
 }
 
-#[test]
-fn a_browser_has_nothing_to_complain_about() {
-    if Command::new("chromium").arg("--version").output().is_err() {
+fn has_chromium() -> bool {
+    let is_there = Command::new("chromium").arg("--version").output().is_ok();
+    if !is_there {
         println!("skipped: no chromium");
+    }
+    is_there
+}
+
+/// Checks what no script, font or picture from elsewhere and no width may do to a page.
+fn is_fine_in_a_browser(folder: &Path, file: &str) {
+    let seen = open(folder, file, 1280);
+    assert_eq!((&seen.console, &seen.requests), (&Vec::new(), &Vec::new()), "{file}");
+    assert!(seen.dom.contains("save as SVG"), "{file}: no script ran");
+    let page = page(folder, file);
+    assert!(page.len() < 3 << 20, "{file}: {} bytes", page.len());
+    for width in [400_u64, 1280] {
+        let measured = told(folder, &page, MEASURE, width);
+        assert_eq!(measured["window"], width, "{file}: {measured}");
+        assert!(measured["wide"].as_u64() <= Some(width), "{file}: {measured}");
+        for what in ["out", "over"] {
+            let boxes = measured[what].as_array().map(Vec::len);
+            assert_eq!(boxes, Some(0), "{what}, {file} at {width}: {measured}");
+        }
+        assert_eq!(measured["cut"], 0, "{file} at {width}: {measured}");
+        assert!(measured["small"].as_f64() >= Some(10.0), "{file} at {width}: {measured}");
+    }
+}
+
+#[test]
+fn the_test_sees_complaints_and_requests_at_all() {
+    if !has_chromium() {
         return;
     }
     let folder = TempDir::new().unwrap();
-    let folder = folder.path();
-    // That the test sees complaints and requests at all.
     let control = "<!DOCTYPE html><body><script>console.error('wrong')</script><img src=\"http://example.invalid/x.png\">";
-    std::fs::write(folder.join("control.html"), control).unwrap();
-    let seen = open(folder, "control.html", 800);
+    std::fs::write(folder.path().join("control.html"), control).unwrap();
+    let seen = open(folder.path(), "control.html", 800);
     assert_eq!(
         (seen.console.len(), seen.requests.first().map(String::as_str)),
         (1, Some("http://example.invalid/x.png"))
     );
+}
 
+#[test]
+fn a_browser_has_nothing_to_complain_about() {
+    if !has_chromium() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
     std::fs::write(folder.join("hostile.fio"), HOSTILE).unwrap();
+    let many = "run tenants --disk sata_ssd --runtime 1s --sched \
+                none,deadline-2.6.9,deadline,as,cfq-ts1,cfq,bfq-v0,bfq,mq-deadline,kyber";
     for (name, args) in [
-        ("default", &["run", "app-start", "--sched", "noop,deadline,as,cfq-ts1,cfq,bfq"][..]),
-        ("hostile", &["run", "hostile.fio", "--sched", "noop,cfq", "--why", "</script><b>bold</b>"]),
-        (
-            "ssd",
-            &[
-                "run",
-                "tenants",
-                "--disk",
-                "sata_ssd",
-                "--runtime",
-                "1s",
-                "--sched",
-                "none,deadline-2.6.9,deadline,as,cfq-ts1,cfq,bfq-v0,bfq,mq-deadline,kyber",
-            ],
-        ),
-        ("groups", &["run", "cgroups", "--runtime", "2s", "--sched", "bfq,deadline+groups"]),
-        ("advice", &["advise", "tenants", "--disk", "sata_ssd", "--runtime", "1s", "--rounds", "1"]),
+        ("default", "run app-start --sched noop,deadline,as,cfq-ts1,cfq,bfq"),
+        ("hostile", "run hostile.fio --sched noop,cfq --why </script><b>bold</b>"),
+        ("ssd", many),
+        ("groups", "run cgroups --runtime 2s --sched bfq,deadline+groups"),
+        ("advice", "advise tenants --disk sata_ssd --runtime 1s --rounds 1"),
     ] {
         let file = format!("{name}.html");
-        succeeds(folder, &[args, &["--report", &file, "-o", "x"]].concat());
-        let seen = open(folder, &file, 1280);
-        assert_eq!((&seen.console, &seen.requests), (&Vec::new(), &Vec::new()), "{name}");
-        assert!(
-            seen.dom.contains("class=\"zoom\"") && seen.dom.contains("save as SVG"),
-            "{name}: no script ran"
-        );
-        let page = page(folder, &file);
-        assert!(page.len() < 3 << 20, "{name}: {} bytes", page.len());
-        for width in [400_u64, 1280] {
-            let measured = told(folder, &page, MEASURE, width);
-            assert_eq!(measured["window"], width, "{name}: {measured}");
-            assert!(measured["wide"].as_u64() <= Some(width), "{name}: {measured}");
-            assert_eq!(measured["out"].as_array().map(Vec::len), Some(0), "{name} at {width}: {measured}");
-            assert_eq!(measured["over"].as_array().map(Vec::len), Some(0), "{name} at {width}: {measured}");
-            assert_eq!(measured["cut"], 0, "{name} at {width}: {measured}");
-            assert!(measured["small"].as_f64() >= Some(10.0), "{name} at {width}: {measured}");
-        }
-        let zoomed = told(folder, &page, ZOOM, 1280);
+        let args: Vec<&str> = args.split_whitespace().collect();
+        succeeds(folder, &[&args[..], &["--report", &file, "-o", "x"]].concat());
+        is_fine_in_a_browser(folder, &file);
+        assert!(page(folder, &file).contains("class=\"zoom\""), "{name}");
+        let zoomed = told(folder, &page(folder, &file), ZOOM, 1280);
         assert_eq!(
             (&zoomed["moved"], &zoomed["back"]),
             (&Value::Bool(true), &Value::Bool(true)),
@@ -377,35 +386,16 @@ fn a_browser_has_nothing_to_complain_about() {
             "{name}: {zoomed}"
         );
     }
-    let grid = [
-        "sweep",
-        "tenants",
-        "--runtime",
-        "500ms",
-        "--sched",
-        "cfq,bfq,kyber,none",
-        "--set",
-        "cfq.slice_idle=0,2ms,8ms",
-    ];
-    let more = [
-        "--set",
-        "bfq.slice_idle=0,2ms,8ms",
-        "--set",
-        "bfq.low_latency=0,1",
-        "--report",
-        "grid.html",
-        "-o",
-        "x",
-    ];
-    succeeds(folder, &[&grid[..], &more].concat());
-    let seen = open(folder, "grid.html", 1280);
-    assert_eq!((&seen.console, &seen.requests), (&Vec::new(), &Vec::new()));
-    assert!(seen.dom.contains("save as SVG"), "no script ran");
-    for width in [400_u64, 1280] {
-        let measured = told(folder, &page(folder, "grid.html"), MEASURE, width);
-        assert!(measured["wide"].as_u64() <= Some(width), "{measured}");
-        for what in ["out", "over"] {
-            assert_eq!(measured[what].as_array().map(Vec::len), Some(0), "{what} at {width}: {measured}");
-        }
+}
+
+#[test]
+fn a_browser_has_nothing_to_complain_about_in_a_sweeps_page() {
+    if !has_chromium() {
+        return;
     }
+    let folder = TempDir::new().unwrap();
+    let args = "sweep tenants --runtime 500ms --sched cfq,bfq,kyber,none --set cfq.slice_idle=0,2ms,8ms \
+                --set bfq.slice_idle=0,2ms,8ms --set bfq.low_latency=0,1 --report grid.html -o x";
+    succeeds(folder.path(), &args.split_whitespace().collect::<Vec<_>>());
+    is_fine_in_a_browser(folder.path(), "grid.html");
 }
