@@ -5,6 +5,8 @@
 //! - **No stack frame above 1 KiB** on any path but creation: the prologues in the disassembly of the release
 //!   library say how much each function takes. Functions of the standard library that write a panic's message
 //!   are not ours, and there is no kernel with them.
+//! - **A panic without std** comes to the hook of the linking side, and the elevator then serves what waits
+//!   (`tests/c/no_std.c`).
 //!
 //! Where a tool or the target is missing, it says so and passes.
 
@@ -46,8 +48,9 @@ pub(crate) fn check() -> Result<Outcome, String> {
     }
     let largest = ours.iter().filter(|(name, _)| !is_creation(name)).map(|(_, bytes)| **bytes).max();
     let largest = largest.unwrap_or_default();
-    let symbols = symbols()?;
-    Ok(Outcome::Passed(format!("{} functions, the largest frame {largest} bytes; {symbols}", ours.len())))
+    let (symbols, hook) = (symbols()?, hook()?);
+    let count = ours.len();
+    Ok(Outcome::Passed(format!("{count} functions, the largest frame {largest} bytes; {symbols}; {hook}")))
 }
 
 /// The bytes that each function takes of the stack: what its prologue subtracts, and what it pushes.
@@ -116,6 +119,25 @@ fn symbols() -> Result<String, String> {
         return Ok("no float, no 128-bit division".to_owned());
     }
     Err(format!("floats or 128-bit division:\n{}", bad.join("\n")))
+}
+
+/// Links the library without std into a program in C, whose panic hook goes back to the caller.
+fn hook() -> Result<String, String> {
+    const HOST: &str = "x86_64-unknown-linux-gnu";
+    if !exists("cc") {
+        return Ok("skipped: the panic hook (no C compiler)".to_owned());
+    }
+    let build = format!(
+        "rustc --quiet --release --package fairhead-core-ffi --no-default-features --crate-type staticlib --target {HOST}"
+    );
+    capture(cargo(&build).args(["--config", "profile.release.panic=\"abort\""]))?;
+    let library = crate::dist::target().join(HOST).join("release/libfairhead.a");
+    let program = library.with_file_name("no_std");
+    let source = "crates/core-ffi/tests/c/no_std.c";
+    let flags = "-std=gnu11 -O1 -Wall -Wextra -Werror -Icrates/core-ffi/include -o";
+    capture(command("cc", flags).arg(&program).arg(source).arg(&library))?;
+    capture(&mut command(&program, ""))?;
+    Ok("a panic without std comes to the hook".to_owned())
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@
 //! | no float, no 128-bit division | `cargo xtask ffi`: symbols of a build without floats in hardware |
 //! | no stack frame above 1 KiB but in creation | `cargo xtask ffi`: prologues of the disassembly |
 //! | misuse is an error code | `tests/c/misuse.c`, under the address and undefined behaviour sanitizers |
+//! | a panic without std comes to the hook | `cargo xtask ffi`: `tests/c/no_std.c` |
 //! | the same decisions as in Rust | `tests/same_decisions.rs`: drawn storms of every preset |
 //! | nothing lost or doubled after a panic | `src/tests/poison.rs`: a panic before or after each kind of call |
 //!
