@@ -13,39 +13,36 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The sweeps, as `docs/sweep.md` has them: what follows the job and the disk, and which pictures are kept
-/// under which names.
-const SWEEPS: [(&[&str], &[(&str, &str)]); 2] = [
-    (
-        &[
-            "--sched",
-            "cfq,bfq,none",
-            "--set",
-            "cfq.slice_idle=0,2ms,8ms,16ms",
-            "--set",
-            "bfq.slice_idle=0,2ms,8ms,16ms",
-        ],
-        &[("wait-slice-idle-nas2020", "sweep-lines"), ("front-nas2020", "sweep-front")],
-    ),
-    (
-        &[
-            "--sched",
-            "mq-deadline",
-            "--set",
-            "mq-deadline.fifo_batch=1,4,16,64",
-            "--set",
-            "mq-deadline.read_expire=50ms,500ms,5s",
-        ],
-        &[("wait-mq-deadline-fifo-batch-read-expire-nas2020", "sweep-map")],
-    ),
+/// A sweep: what follows the job and the disk, and which pictures are kept under which names.
+struct Sweep {
+    settings: &'static str,
+    kept: &'static [(&'static str, &'static str)],
+}
+
+/// The sweeps, as `docs/sweep.md` has them.
+const SWEEPS: [Sweep; 2] = [
+    Sweep {
+        settings: "--sched cfq,bfq,none --set cfq.slice_idle=0,2ms,8ms,16ms \
+                   --set bfq.slice_idle=0,2ms,8ms,16ms",
+        kept: &[("wait-slice-idle-nas2020", "sweep-lines"), ("front-nas2020", "sweep-front")],
+    },
+    Sweep {
+        settings: "--sched mq-deadline --set mq-deadline.fifo_batch=1,4,16,64 \
+                   --set mq-deadline.read_expire=50ms,500ms,5s",
+        kept: &[("wait-mq-deadline-fifo-batch-read-expire-nas2020", "sweep-map")],
+    },
 ];
 
 /// Makes the pictures.
 pub(crate) fn make(program: &Path, files: &mut BTreeMap<PathBuf, String>) -> Result<(), String> {
     let folder = root().join("target/sweep-pictures");
-    for (settings, kept) in SWEEPS {
+    for Sweep { settings, kept } in SWEEPS {
         let mut sweep = Command::new(program);
-        sweep.args(["sweep", "desktop", "--disk", "nas2020"]).args(settings).arg("--pictures").arg(&folder);
+        sweep
+            .args(["sweep", "desktop", "--disk", "nas2020"])
+            .args(settings.split_whitespace())
+            .arg("--pictures")
+            .arg(&folder);
         capture(sweep.current_dir(root()))?;
         for (made, name) in kept {
             let path = folder.join(format!("{made}.svg"));

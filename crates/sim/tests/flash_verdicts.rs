@@ -30,7 +30,7 @@ fn asked(text: &str, runtime: Duration) -> (Question, Advice) {
         rounds: Some(1),
         against: None,
         foreground: None,
-        only: Some(SCHEDULERS.map(|name| preset(name).unwrap().into()).to_vec()),
+        only: Some(SCHEDULERS.map(|name| fairhead_core::sched::any::preset(name).unwrap().into()).to_vec()),
     };
     advise(&question, 2, &(), &|_| {}).unwrap().unwrap()
 }
