@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fairhead_core::Duration;
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::sched::outside::Named;
+use fairhead_core::sched::catalogue::Named;
 use fairhead_report::{Participants, Recorder};
 use fairhead_sim::advise::{self, Advice, Question, Stage, WORK_PER_S};
 use fairhead_sim::resumable::fingerprint;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, Preset, preset};
-use fairhead_core::sched::outside::Named;
+use fairhead_core::sched::catalogue::Named;
 use fairhead_device::{DeviceParams, preset_names};
 use fairhead_machine::{Machine, Tree, similar_preset};
 use fairhead_sim::job::{self, JobFile, Surroundings, nearest, time_value};

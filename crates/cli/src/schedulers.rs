@@ -5,7 +5,8 @@
 //! program is a line in [`OUTSIDE`].
 
 use fairhead_core::sched::any::shown;
-use fairhead_core::sched::outside::{Catalogue, Factory, Named};
+use fairhead_core::sched::catalogue::{Catalogue, Named};
+use fairhead_core::sched::outside::Factory;
 use fairhead_sim::job::nearest;
 
 use crate::error::CliError;

@@ -2,7 +2,7 @@
 //! as TOML.
 
 use fairhead_core::config::{Shown, Unit};
-use fairhead_core::sched::outside::Named;
+use fairhead_core::sched::catalogue::Named;
 use fairhead_device::{preset_names, preset_text};
 use fairhead_sim::job::nearest;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use fairhead_core::config::{Shown, Tunable, Unit};
 use fairhead_core::sched::any::{AnyConfig, preset};
-use fairhead_core::sched::outside::Named;
+use fairhead_core::sched::catalogue::Named;
 use fairhead_sim::job::{nearest, size_value, time_value};
 
 use crate::error::CliError;

@@ -4,7 +4,8 @@
 use fairhead_core::config::{ConfigError, Tunables};
 use fairhead_core::sched::Scheduler;
 use fairhead_core::sched::any::{AnyConfig, preset};
-use fairhead_core::sched::outside::{Catalogue, Factory, Of};
+use fairhead_core::sched::catalogue::Catalogue;
+use fairhead_core::sched::outside::{Factory, Of};
 use fairhead_core::{Cx, Dispatch, Limits, Tag, tunables};
 use fairhead_device::DeviceParams;
 use fairhead_sim::advise::{Goal, Question, WORK_PER_S, advise};

@@ -9,6 +9,7 @@ use crate::units::{Instant, Tag};
 pub mod anticipatory;
 pub mod any;
 pub mod bfq;
+pub mod catalogue;
 pub mod cfq;
 pub mod cfq_early;
 pub mod deadline;

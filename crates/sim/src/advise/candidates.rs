@@ -14,7 +14,7 @@
 use crate::job::{JobFile, Program};
 use fairhead_core::config::{Shown, Tunable};
 use fairhead_core::sched::any::{AnyConfig, Preset, preset, shown};
-use fairhead_core::sched::outside::Named;
+use fairhead_core::sched::catalogue::Named;
 use fairhead_device::Facts;
 
 /// When a candidate makes sense.

@@ -84,7 +84,7 @@ use crate::resumable::{self, Keep};
 use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::preset;
-use fairhead_core::sched::outside::Named;
+use fairhead_core::sched::catalogue::Named;
 use fairhead_device::{Device, DeviceParams, Facts};
 use race::{Entrant, FIRST_SEEDS, Rules, Run, confirming};
 use std::sync::atomic::{AtomicU64, Ordering};
