@@ -45,6 +45,7 @@ fn arrows_between_crates_go_one_way() {
             "fairhead-machine",
             &["fairhead-core", "fairhead-device", "fairhead-machine", "fairhead-sim", "fairhead-trace"],
         ),
+        ("fairhead-outside", &["fairhead-core", "fairhead-outside", "fairhead-suite"]),
         ("fairhead-suite", &["fairhead-core", "fairhead-suite"]),
         ("fairhead-trace", &["fairhead-core", "fairhead-trace"]),
         (
@@ -60,6 +61,7 @@ fn arrows_between_crates_go_one_way() {
                 "fairhead-device",
                 "fairhead-live",
                 "fairhead-machine",
+                "fairhead-outside",
                 "fairhead-papers",
                 "fairhead-report",
                 "fairhead-sim",

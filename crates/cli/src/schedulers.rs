@@ -1,22 +1,18 @@
 //! The schedulers that can be named on the command line: the built-in ones, and those from outside the
 //! lineage.
 //!
-//! [`choose_scheduler`] is where every name of a scheduler is looked up. A scheduler that is linked into the
-//! program is a line in [`OUTSIDE`].
+//! [`choose_scheduler`] is where every name of a scheduler is looked up. The schedulers
+//! that are linked into the program are in `fairhead_outside::ALL`.
 
 use fairhead_core::sched::any::shown;
 use fairhead_core::sched::catalogue::{Catalogue, Named};
-use fairhead_core::sched::outside::Factory;
 use fairhead_sim::job::nearest;
 
 use crate::error::CliError;
 
-/// The schedulers that are in the program and not of the lineage.
-static OUTSIDE: [&dyn Factory; 0] = [];
-
 /// All schedulers of the program.
 pub(crate) fn catalogue() -> Catalogue {
-    Catalogue::new(&OUTSIDE).expect("a test checks the names")
+    Catalogue::new(&fairhead_outside::ALL).expect("a test checks the names")
 }
 
 /// Returns a scheduler by its name; `none` and `noop` are the same.
@@ -35,6 +31,7 @@ mod tests {
 
     #[test]
     fn the_names_are_different() {
-        assert!(Catalogue::new(&OUTSIDE).is_ok());
+        assert!(Catalogue::new(&fairhead_outside::ALL).is_ok());
+        assert!(choose_scheduler("adios").is_ok());
     }
 }

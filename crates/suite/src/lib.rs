@@ -13,8 +13,8 @@
 //! - the same events give the same decisions, one by one and in batches;
 //! - `check` of the scheduler passes, and nothing touches the heap after `new`.
 //!
-//! A case that breaks one of these panics, with the operations of a short case that fails, and with the seed to
-//! see it again. `FAIRHEAD_SEEDS` is the number of cases (default 64; try 1000 before you publish),
+//! A case that breaks one of these panics, with the operations of a short case that fails, and with the seed
+//! to see it again. `FAIRHEAD_SEEDS` is the number of cases (default 64; try 1000 before you publish),
 //! `FAIRHEAD_SEED` the seed of the first, and `FAIRHEAD_SMALL` the number of requests in small cases (default
 //! 3, at most 5).
 //!

@@ -1,0 +1,17 @@
+//! Schedulers that are not of the lineage in `fairhead-core`, written with nothing but what that crate offers
+//! to any other: see `fairhead_core::sched::outside`.
+//!
+//! Each module is one scheduler and names the public description that it was written from. None has been
+//! compared with its original, decision by decision. A program that wants them all takes [`ALL`].
+#![forbid(unsafe_code)]
+
+pub mod adios;
+
+use fairhead_core::sched::outside::{Factory, Of};
+
+/// ADIOS.
+pub static ADIOS: Of<adios::Adios> =
+    Of::new("deadlines from a learned latency of the disk, batches within a window, for flash");
+
+/// All schedulers of this crate.
+pub static ALL: [&dyn Factory; 1] = [&ADIOS];

@@ -1,0 +1,36 @@
+//! The suite that every scheduler passes, and the longest waits that these promise.
+
+use fairhead_core::Op;
+use fairhead_core::sched::outside::Catalogue;
+use fairhead_outside::{ADIOS, ALL, adios};
+use fairhead_suite::{SERVICE_MAX, Suite};
+
+#[test]
+fn names_are_new() {
+    assert!(Catalogue::new(&ALL).is_ok());
+}
+
+/// Until its deadline others may go first; from then on those with earlier deadlines, each for one service,
+/// and what is batched or at the disk.
+fn adios() -> Suite {
+    Suite::of(&ADIOS).bounded(|config, load, rq| {
+        let name = match rq.op {
+            Op::Read => "lat_target_read",
+            Op::Write => "lat_target_write",
+            Op::Discard => "lat_target_discard",
+        };
+        let target = fairhead_core::Duration::from_ns(config.get(name)?);
+        let ahead = SERVICE_MAX * (2 * load.requests + load.depth);
+        Some(target + adios::LATENCY_MAX + load.tick * 2 + ahead)
+    })
+}
+
+#[test]
+fn adios_storms() {
+    adios().storms("adios_storms");
+}
+
+#[test]
+fn adios_small_cases() {
+    adios().small_cases();
+}
