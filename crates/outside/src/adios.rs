@@ -9,25 +9,25 @@
 //!   complete ─► latency model of reads, writes, discards: a base, and a slope by size
 //! ```
 //!
-//! - *Model.* From issue to completion each request is a sample of (size, latency) of its kind. A line is laid
-//!   through the samples by least squares. Every [`SAMPLES_MAX`] samples the sums are halved, so that old ones
-//!   count for less.
+//! - *Model.* From issue to completion each request is a sample of (size, latency) of its kind. A line is
+//!   laid through the samples by least squares. Every [`SAMPLES_MAX`] samples the sums are halved, so that
+//!   old ones count for less.
 //! - *Deadline.* Arrival, plus `lat_target_*` of its kind, plus the predicted latency.
 //! - *Batches.* When the predicted latencies of what is batched and at the disk sum up to no more than
 //!   `bq_refill_below_ratio` percent of `global_latency_window`, the back batch is filled: sync requests by
 //!   deadline, then async ones, and first those whose deadline has passed, until the sum reaches the window or
-//!   a kind reaches its `batch_size_limit_*`. The front batch is issued meanwhile; when it is empty the two are
-//!   swapped.
+//!   a kind reaches its `batch_size_limit_*`. The front batch is issued meanwhile; when it is empty the two
+//!   are swapped.
 //!
 //! A request that waits beyond its deadline is in the next batch but for those with earlier deadlines, so
 //! each request is served in the end.
 //!
 //! # What it does not do
 //!
-//! It knows no tasks, groups, priorities or heads. It does not exclude outliers among the samples other than by
-//! [`LATENCY_MAX`]. Its README names no defaults but that of `bq_refill_below_ratio`: the other defaults are
-//! ours, and so are the fit by least squares and the order within a batch. An insertion moves up to as many
-//! entries as there are requests.
+//! It knows no tasks, groups, priorities or heads. It does not exclude outliers among the samples other than
+//! by [`LATENCY_MAX`]. Its README names no defaults but that of `bq_refill_below_ratio`: the other defaults
+//! are ours, and so are the fit by least squares and the order within a batch. An insertion moves up to as
+//! many entries as there are requests.
 //!
 //= github.com/firelzrd/adios README.md; its source was not read
 
@@ -209,7 +209,7 @@ impl Adios {
             *count += 1;
             self.forget(tag);
             self.entries[usize::from(tag.0)].is_batched = true;
-            self.ahead = self.ahead + self.entry(tag).predicted;
+            self.ahead += self.entry(tag).predicted;
             self.back.push_back(tag);
         }
     }
@@ -284,7 +284,7 @@ impl Scheduler for Adios {
         let tag = batched.or_else(|| {
             let tag = self.next(cx.now)?;
             self.forget(tag);
-            self.ahead = self.ahead + self.entry(tag).predicted;
+            self.ahead += self.entry(tag).predicted;
             Some(tag)
         })?;
         self.issue(cx.now, tag);
@@ -318,7 +318,7 @@ impl Scheduler for Adios {
     }
 
     fn reissue(&mut self, cx: &mut Cx<'_>, tag: Tag) {
-        self.ahead = self.ahead + self.entry(tag).predicted;
+        self.ahead += self.entry(tag).predicted;
         self.issue(cx.now, tag);
     }
 

@@ -1,7 +1,7 @@
 //! The suite that every scheduler passes, and the longest waits that these promise.
 
 use fairhead_core::Op;
-use fairhead_core::sched::outside::Catalogue;
+use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_outside::{ADIOS, ALL, adios};
 use fairhead_suite::{SERVICE_MAX, Suite};
 

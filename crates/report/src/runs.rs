@@ -51,8 +51,8 @@ fn is_same(a: &Outcome, b: &Outcome) -> bool {
     a.clients == b.clients && a.disk == b.disk && a.groups == b.groups && a.elapsed == b.elapsed
 }
 
-/// Whether a name is that of an older era of a scheduler, such as `cfq-2.6.33` beside `cfq`, or of a scheduler
-/// below groups.
+/// Whether a name is that of an older era of a scheduler, such as `cfq-2.6.33` beside `cfq`, or of a
+/// scheduler below groups.
 fn is_variant(name: &str) -> bool {
     let is_base = |base: &str| name.strip_prefix(base).is_some_and(|rest| rest.starts_with(['-', '+']));
     PRESETS.iter().any(|p| is_base(p.name) || is_base(shown(p.name)))

@@ -1,7 +1,7 @@
 //! The schedulers that a program knows by name: the presets, and those [from outside](super::outside).
 //!
-//! A scheduler from outside is [checked](check) before it gets a name beside the built-in ones: its name may be
-//! no other's, and its tunables must be such that a command line can set them.
+//! A scheduler from outside is [checked](check) before it gets a name beside the built-in ones: its name may
+//! be no other's, and its tunables must be such that a command line can set them.
 //!
 //! ```
 //! use fairhead_core::sched::catalogue::Catalogue;
