@@ -15,9 +15,9 @@
 //! - *Deadline.* Arrival, plus `lat_target_*` of its kind, plus the predicted latency.
 //! - *Batches.* When the predicted latencies of what is batched and at the disk sum up to no more than
 //!   `bq_refill_below_ratio` percent of `global_latency_window`, the back batch is filled: sync requests by
-//!   deadline, then async ones, and first those whose deadline has passed, until the sum reaches the window or
-//!   a kind reaches its `batch_size_limit_*`. The front batch is issued meanwhile; when it is empty the two
-//!   are swapped.
+//!   deadline, then async ones, and first those whose deadline has passed, until the sum reaches the window
+//!   or a kind reaches its `batch_size_limit_*`. The front batch is issued meanwhile; when it is empty the
+//!   two are swapped.
 //!
 //! A request that waits beyond its deadline is in the next batch but for those with earlier deadlines, so
 //! each request is served in the end.
