@@ -49,7 +49,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | figures [--check] | api [--check] | ffi | dist [--deb | --static | --c-api [PREFIX]] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | figures [--check] | api [--check] | ffi | debian | dist [--deb | --static | --c-api [PREFIX]] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -76,6 +76,7 @@ fn main() -> ExitCode {
             println!("{outcome}");
             c_api::check().map(|outcome| println!("{outcome}"))
         }),
+        ["debian"] => steps::package_in_debian(),
         ["dist", rest @ ..] => dist::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["tidy"] => tidy::list(None),

@@ -38,8 +38,9 @@ replug() {
 }
 # DEVICE: programs that use it until `quiet`.
 busy() {
-    (while dd if="$1" of=/dev/null bs=64k iflag=direct; do :; done) 2>/dev/null & reader=$!
-    (while dd if="$1" of=/dev/null bs=4k count=200 skip=5000 iflag=direct; do :; done) 2>/dev/null & second=$!
+    # With pauses: the disk is a file in memory, and each request is simulated many times in software emulation.
+    (while dd if="$1" of=/dev/null bs=64k count=50 iflag=direct; do sleep 0.1; done) 2>/dev/null & reader=$!
+    (while dd if="$1" of=/dev/null bs=4k count=20 skip=5000 iflag=direct; do sleep 0.1; done) 2>/dev/null & second=$!
 }
 quiet() {
     kill $reader $second
