@@ -21,7 +21,7 @@ use std::path::Path;
 const LISTING: &str = "crates/core/public-api.txt";
 
 /// The most public items that core may have.
-const ITEMS_MAX: usize = 230;
+const ITEMS_MAX: usize = 260;
 
 /// The kinds of items that have a page of their own, as the names of pages begin.
 const KINDS: [&str; 9] = ["constant", "enum", "fn", "macro", "static", "struct", "trait", "type", "union"];

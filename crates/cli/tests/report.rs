@@ -317,8 +317,9 @@ fn has_chromium() -> bool {
     is_there
 }
 
-/// Checks what no script, font or picture from elsewhere and no width may do to a page.
-fn is_fine_in_a_browser(folder: &Path, file: &str) {
+/// Checks that a page complains of nothing, asks for nothing from elsewhere, and fits both widths.
+/// Returns what its script made of it.
+fn is_fine_in_a_browser(folder: &Path, file: &str) -> String {
     let seen = open(folder, file, 1280);
     assert_eq!((&seen.console, &seen.requests), (&Vec::new(), &Vec::new()), "{file}");
     assert!(seen.dom.contains("save as SVG"), "{file}: no script ran");
@@ -335,6 +336,7 @@ fn is_fine_in_a_browser(folder: &Path, file: &str) {
         assert_eq!(measured["cut"], 0, "{file} at {width}: {measured}");
         assert!(measured["small"].as_f64() >= Some(10.0), "{file} at {width}: {measured}");
     }
+    seen.dom
 }
 
 #[test]
@@ -372,8 +374,8 @@ fn a_browser_has_nothing_to_complain_about() {
         let file = format!("{name}.html");
         let args: Vec<&str> = args.split_whitespace().collect();
         succeeds(folder, &[&args[..], &["--report", &file, "-o", "x"]].concat());
-        is_fine_in_a_browser(folder, &file);
-        assert!(page(folder, &file).contains("class=\"zoom\""), "{name}");
+        let dom = is_fine_in_a_browser(folder, &file);
+        assert!(dom.contains("class=\"zoom\""), "{name}");
         let zoomed = told(folder, &page(folder, &file), ZOOM, 1280);
         assert_eq!(
             (&zoomed["moved"], &zoomed["back"]),
