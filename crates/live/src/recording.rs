@@ -23,7 +23,7 @@
 //! nothing; it is for readers who want the times of each request (`fairhead_trace`'s format `live`).
 
 use fairhead_core::elevator::{Actuators, Control, Dispatch, Elevator, Insert, Limits};
-use fairhead_core::groups::{Max, Min, Refusal};
+use fairhead_core::groups::{Max, Min, Policy, Refusal};
 use fairhead_core::request::{Op, Request};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler, PRESETS, Preset, preset};
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
@@ -316,8 +316,7 @@ impl<'a> Words<'a> {
     }
 
     fn weight(&mut self) -> Result<Weight, String> {
-        let weight = self.number("weight")?;
-        Weight::new(weight).ok_or_else(|| format!("weight {weight}: 1 to 10000"))
+        self.word("weight").and_then(weight)
     }
 
     fn prio(&mut self) -> Result<IoPrio, String> {
@@ -339,6 +338,10 @@ impl<'a> Words<'a> {
 
 fn number<T: TryFrom<u64>>(word: &str) -> Option<T> {
     word.parse().ok().and_then(|n: u64| T::try_from(n).ok())
+}
+
+fn weight(word: &str) -> Result<Weight, String> {
+    number(word).and_then(Weight::new).ok_or_else(|| format!("weight {word}: 1 to 10000"))
 }
 
 /// The value of a `name=value`.
@@ -471,6 +474,14 @@ fn read_control(word: &str, words: &mut Words<'_>) -> Result<Control, String> {
         "weight" => Control::SetWeight(words.group()?, words.weight()?),
         "leaf_weight" => Control::SetLeafWeight(words.group()?, words.weight()?),
         "class" => Control::SetClass(words.group()?, words.class()?),
+        "policy" => {
+            let (group, word) = (words.group()?, words.word("weight")?);
+            let policy = match word {
+                "-" => None,
+                word => Some(Policy { weight: weight(word)?, class: words.class()? }),
+            };
+            Control::SetPolicy(group, policy)
+        }
         "max" => {
             let group = words.group()?;
             let mut rate = |what: &str| words.number(what).map(NonZeroU64::new);
@@ -682,5 +693,28 @@ mod tests {
         let mut text = &b"a\n\nlast"[..];
         let lines = std::iter::from_fn(|| read_line(&mut text).unwrap());
         assert_eq!(lines.collect::<Vec<_>>(), ["a", "", "last"]);
+    }
+
+    #[test]
+    fn every_change_is_read_as_it_was_written() {
+        let (group, task) = (GroupId(3), TaskId(70));
+        let weight = Weight::new(250).unwrap();
+        let max = Max { rbps: NonZeroU64::new(5), burst: Duration::from_ms(7), ..Max::default() };
+        for change in [
+            Control::SetWeight(group, weight),
+            Control::SetLeafWeight(group, weight),
+            Control::SetClass(group, Class::Idle),
+            Control::SetPolicy(group, Some(Policy { weight, class: Class::RealTime })),
+            Control::SetPolicy(group, None),
+            Control::SetMax(group, max),
+            Control::SetMin(group, Min { iops: 40 }),
+            Control::SetPrio(task, IoPrio { class: Class::BestEffort, level: 6 }),
+            Control::TaskExit(task),
+            Control::SetParent(group, GroupId(1)),
+            Control::GroupExit(group),
+        ] {
+            let event = Event::Control(Instant::EPOCH, change);
+            assert_eq!(read_event(&event.to_string()), Ok(event));
+        }
     }
 }

@@ -320,12 +320,6 @@ fn cost(advice: &Advice, c: &Cost) -> Value {
     })
 }
 
-/// The winner, if a kernel has it, or else the best that one has.
-fn best_in_kernel(advice: &Advice) -> usize {
-    let winner = advice.race.winner();
-    if advice.candidates[winner].place == Place::Kernel { winner } else { advice.race.choice }
-}
-
 const fn place(c: &Candidate) -> &'static str {
     match c.place {
         Place::Kernel => "kernel",
@@ -382,7 +376,7 @@ pub(super) fn object(labels: &Labels, question: &Question, advice: &Advice) -> V
         "reckoned_work_ns_at_most": question.work.as_ns(),
         "run_times_cut_to_permille": advice.shortened,
         "winner": advice.candidates[advice.race.winner()].name(),
-        "best_in_kernel": advice.candidates[best_in_kernel(advice)].name(),
+        "best_in_kernel": advice.candidates[advice.best_in_kernel()].name(),
         "default": advice.candidates[0].name(),
         "verdict": advice.verdict(question),
         "wait": {

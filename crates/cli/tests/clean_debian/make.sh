@@ -22,7 +22,7 @@ Type=oneshot
 StandardOutput=tty
 StandardError=tty
 TTYPath=/dev/ttyS0
-ExecStart=/bin/sh -c 'mkdir /root/check && tar -xf /dev/vdb -C /root/check && sh /root/check/check.sh'
+ExecStart=/bin/sh -c 'mkdir /opt/check && tar -xf /dev/vdb -C /opt/check && sh /opt/check/check.sh'
 ExecStopPost=/bin/systemctl poweroff -ff
 END
 ln -s ../check.service "$root/etc/systemd/system/multi-user.target.wants/check.service"

@@ -231,7 +231,7 @@ static void driver_merges(void)
 	CHECK(fh_destroy(e), FH_OK);
 }
 
-/* An elevator that does not trust itself any longer goes on, first in first out. */
+/* A poisoned elevator serves its requests first in, first out. */
 static void poison(void)
 {
 	fh_elevator *e = make("bfq");

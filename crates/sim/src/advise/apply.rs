@@ -30,7 +30,7 @@ use super::candidates::{Candidate, Place};
 use crate::job::{Cgroup, JobFile, Setting};
 use fairhead_core::Weight;
 use fairhead_core::config::Unit;
-use fairhead_core::sched::any::shown;
+use fairhead_core::sched::any::{preset, shown};
 use fairhead_device::Facts;
 
 /// Something to do, and why or when.
@@ -202,11 +202,13 @@ fn slice(path: &str) -> String {
 
 fn fairhead(candidate: &Candidate) -> Vec<String> {
     let mut command = format!("--sched {}", shown(candidate.preset));
-    if candidate.config.get("quirks") == Some(1) {
-        command.push_str(" --set quirks=1");
-    }
-    for &(name, raw) in candidate.set {
-        command.push_str(&format!(" --set {name}={}", candidate.value(name, raw)));
+    // All that differs from Fairhead's defaults: what is tried, and what makes it decide as the kernel.
+    let plain = preset(candidate.preset).map(|p| (p.config)());
+    for name in candidate.config.list().iter().map(|t| t.name) {
+        let (value, default) = (candidate.config.get(name), plain.and_then(|p| p.get(name)));
+        if let Some(raw) = value.filter(|_| default.is_some() && value != default) {
+            command.push_str(&format!(" --set {name}={}", candidate.value(name, raw)));
+        }
     }
     vec![
         format!("fairhead serve --export NAME=FILE --socket PATH {command}"),

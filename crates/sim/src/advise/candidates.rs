@@ -253,7 +253,9 @@ fn named(only: &[Named], default: &Named) -> Vec<Candidate> {
         if all.iter().all(|c| c.preset != one.name) {
             all.push(Candidate::plain(one, why(one.name)));
         }
-        all.extend(of_ours(one.name));
+        if !all.iter().any(|c| c.preset == one.name && c.is_ours()) {
+            all.extend(of_ours(one.name));
+        }
     }
     all
 }
@@ -330,7 +332,7 @@ mod tests {
             all.iter().map(|c| c.preset).collect()
         };
         assert_eq!(only(&["noop", "mq-deadline", "kyber"]), ["mq-deadline", "noop", "kyber"]);
-        assert_eq!(only(&["bfq"]), ["mq-deadline", "bfq", "bfq"]);
+        assert_eq!(only(&["bfq", "bfq"]), ["mq-deadline", "bfq", "bfq"]);
     }
 
     #[test]

@@ -288,8 +288,7 @@ pub fn advise(
         Ok(race) => race,
     };
     let told_seed = race::seeds(question.seed, "advise.confirm", 1)[0];
-    let (told, payers) = tell(&question, &candidates, &race, &waiting, told_seed)?;
-    let idled = idled_for_limit(&question, &candidates[race.winner()], told_seed)?;
+    let (told, payers, idled) = tell(&question, &candidates, &race, &waiting, told_seed)?;
     let remedy = match remedy_for(&question, &candidates, &race, (&waiting, &facts), threads, keep) {
         Err(Stopped::Over) => return Ok(None),
         Err(Stopped::Failed(e)) => return Err(e),
@@ -311,14 +310,6 @@ pub fn advise(
         costs,
     };
     Ok(Some((question, advice)))
-}
-
-/// A run of the winner, if there are groups that could have limits.
-fn idled_for_limit(question: &Question, winner: &Candidate, seed: u64) -> Result<Option<IdledForLimit>> {
-    if question.jobs.cgroups.len() < 2 {
-        return Ok(None);
-    }
-    Ok(IdledForLimit::of(&simulate(&question.scenario(winner, seed))?))
 }
 
 /// What a driver knows of the disk; of several, of the first: they are of one kind.
@@ -457,27 +448,30 @@ fn judged(question: &Question, waiting: &Waiting, o: &Outcome) -> Run {
     Run { figures: figures::figures(&question.jobs, waiting, o), work: work(o) }
 }
 
-/// Explains where the time went, under the default and under the candidate that it is compared with.
-/// Where the time of those who wait went, and what each job got, in a pair of runs.
+/// Where the time of those who wait went, and what each job got, in a pair of runs; and whether a limit made
+/// the disk idle in the winner's.
 fn tell(
     question: &Question,
     candidates: &[Candidate],
     race: &Race,
     waiting: &Waiting,
     seed: u64,
-) -> Result<(Option<Told>, Option<Payers>)> {
+) -> Result<(Option<Told>, Option<Payers>, Option<IdledForLimit>)> {
     let other = match race.winner() {
         0 => race.leader,
         winner => winner,
     };
-    if other == 0 {
-        return Ok((None, None));
-    }
     let run = |c: usize| simulate(&question.scenario(&candidates[c], seed));
+    if other == 0 {
+        let has_groups = question.jobs.cgroups.len() > 1;
+        let alone = has_groups.then(|| run(0)).transpose()?;
+        return Ok((None, None, alone.as_ref().and_then(IdledForLimit::of)));
+    }
     let (before, after) = (run(0)?, run(other)?);
+    let idled = IdledForLimit::of(if race.winner() == 0 { &before } else { &after });
     let payers = Some(Payers::new(&question.jobs, other, &before, &after));
     if waiting.jobs.is_empty() {
-        return Ok((None, payers));
+        return Ok((None, payers, idled));
     }
     let names = [0, other].map(|c| candidates[c].name());
     let tail = (waiting.what == Wait::Tail).then(|| changed_most(waiting, &before, &after)).flatten();
@@ -496,7 +490,7 @@ fn tell(
         }
     };
     let (before, after) = (told(0, tails[0])?.1, told(other, tails[1])?.1);
-    Ok((Some(explain(&names, other, tails, before, after)), payers))
+    Ok((Some(explain(&names, other, tails, before, after)), payers, idled))
 }
 
 /// Of the jobs that wait, the one whose 99th percentile changed most, with both.

@@ -285,6 +285,13 @@ impl Advice {
         figures.chain(score).collect()
     }
 
+    /// Returns the winner, if a kernel has it, or else the best of those that one has.
+    #[must_use]
+    pub fn best_in_kernel(&self) -> usize {
+        let winner = self.race.winner();
+        if self.race.is_choice(winner) { winner } else { self.race.choice }
+    }
+
     /// The leader, if it is Fairhead's only and not the winner, or the best of the kernel's, if the winner is
     /// Fairhead's only.
     fn leader_elsewhere(&self) -> Option<String> {
