@@ -19,6 +19,7 @@
 //!
 //! No dependencies: a bare clone builds this in a second or two, before anything else can go wrong.
 
+mod ahead;
 mod api;
 mod bench;
 mod book;
