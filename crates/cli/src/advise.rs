@@ -39,7 +39,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
         .file("--report", args.report.as_deref())
         .file("--resume", args.resume.as_deref())
         .check()?;
-    let resume = Resume::open(args.resume.as_deref(), of_runs(&question))?;
+    let resume = Resume::open(args.resume.as_deref(), &[], of_runs(&question))?;
     let answer = advise::advise(&question, threads, &resume, &stage).map_err(|e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -44,8 +44,41 @@ pub(crate) fn is_over() -> bool {
 }
 
 impl Resume {
-    /// Opens the file, or makes it; without one nothing is kept.
-    pub(crate) fn open(path: Option<&Path>, fingerprint: u64) -> Result<Self, CliError> {
+    /// Opens the file, or makes it; without one nothing is kept. The results of the files `merge` are known,
+    /// too, and go to the file if it does not have them.
+    pub(crate) fn open(path: Option<&Path>, merge: &[PathBuf], fingerprint: u64) -> Result<Self, CliError> {
+        let mut resume = Self::alone(path, fingerprint)?;
+        for other in merge {
+            resume.add(other, fingerprint)?;
+        }
+        Ok(resume)
+    }
+
+    /// Adds the results of a file. Another result for a run that is known is refused: a run has one.
+    fn add(&mut self, from: &Path, fingerprint: u64) -> Result<(), CliError> {
+        let text = std::fs::read(from)
+            .map_err(|e| CliError::Misuse(format!("cannot read '{}': {e}", from.display())))?;
+        let (more, _) = read(&text, &heading(build()?, fingerprint)).ok_or_else(|| other(from))?;
+        for (run, result) in more {
+            match self.known.get(&run) {
+                None => {
+                    self.keep(&run, &result);
+                    self.known.insert(run, result);
+                }
+                Some(known) if *known == result => {}
+                Some(_) => {
+                    return Err(CliError::Failed(format!(
+                        "'{}': its result of run {run} is not that of the files before it; one of them was \
+                         changed, or the machines compute differently",
+                        from.display()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn alone(path: Option<&Path>, fingerprint: u64) -> Result<Self, CliError> {
         HANDLED.store(true, Ordering::Relaxed);
         let Some(path) = path else { return Ok(Self::default()) };
         let failed =
@@ -60,10 +93,7 @@ impl Resume {
         file.try_lock().map_err(|e| failed(&e))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(|e| failed(&e))?;
-        let build = build().map_err(|e| {
-            CliError::Failed(format!("cannot read this program, whose results --resume keeps: {e}"))
-        })?;
-        let heading = heading(build, fingerprint);
+        let heading = heading(build()?, fingerprint);
         let (known, whole) = match text.is_empty() {
             true => (BTreeMap::new(), 0),
             false => read(&text, &heading).ok_or_else(|| other(path))?,
@@ -93,13 +123,15 @@ fn heading(build: u64, fingerprint: u64) -> String {
 }
 
 /// A digest of the running program, even if its file has been replaced meanwhile.
-fn build() -> std::io::Result<u64> {
+fn build() -> Result<u64, CliError> {
     static BUILD: OnceLock<u64> = OnceLock::new();
     if let Some(build) = BUILD.get() {
         return Ok(*build);
     }
-    let build = digest(&std::fs::read("/proc/self/exe")?);
-    Ok(*BUILD.get_or_init(|| build))
+    let program = std::fs::read("/proc/self/exe").map_err(|e| {
+        CliError::Failed(format!("cannot read this program, whose results --resume keeps: {e}"))
+    })?;
+    Ok(*BUILD.get_or_init(|| digest(&program)))
 }
 
 /// FNV-1a over words instead of bytes, the last one filled up with zeros: a program has tens of millions of
@@ -156,26 +188,26 @@ mod tests {
     fn a_file_goes_on_behind_its_last_whole_line() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("runs");
-        let first = Resume::open(Some(&path), 1).unwrap();
+        let first = Resume::open(Some(&path), &[], 1).unwrap();
         first.keep("a", "1 2");
         first.keep("b", "3");
         drop(first);
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let again = Resume::open(Some(&path), 1).unwrap();
+            let again = Resume::open(Some(&path), &[], 1).unwrap();
             let lines = whole[..cut].iter().filter(|b| **b == b'\n').count();
             assert_eq!(again.count(), lines.saturating_sub(1), "{cut} bytes");
             again.keep("c", "4");
             drop(again);
-            let third = Resume::open(Some(&path), 1).unwrap();
+            let third = Resume::open(Some(&path), &[], 1).unwrap();
             assert_eq!((third.known("c"), third.count()), (Some("4"), lines.max(1)), "{cut} bytes");
         }
         assert!(
-            matches!(Resume::open(Some(&path), 2), Err(CliError::Misuse(m)) if m.contains("another job"))
+            matches!(Resume::open(Some(&path), &[], 2), Err(CliError::Misuse(m)) if m.contains("another job"))
         );
         std::fs::write(&path, "something else\n").unwrap();
-        assert!(Resume::open(Some(&path), 1).is_err());
+        assert!(Resume::open(Some(&path), &[], 1).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"something else\n", "it is left alone");
     }
 
@@ -195,7 +227,7 @@ mod tests {
     fn two_do_not_use_a_file_at_once() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("runs");
-        let _first = Resume::open(Some(&path), 1).unwrap();
-        assert!(matches!(Resume::open(Some(&path), 1), Err(CliError::Failed(_))));
+        let _first = Resume::open(Some(&path), &[], 1).unwrap();
+        assert!(matches!(Resume::open(Some(&path), &[], 1), Err(CliError::Failed(_))));
     }
 }

@@ -3,14 +3,14 @@
 use fairhead_report::svg::Picture;
 use fairhead_sim::SimError;
 use fairhead_sim::resumable::fingerprint;
-use fairhead_sim::sweep::{Setting, Sweep, Tuned};
+use fairhead_sim::sweep::{Part, Setting, Sweep, Tuned};
 
 use crate::args::SweepArgs;
 use crate::error::CliError;
-use crate::files::Outputs;
+use crate::files::{Outputs, will_read};
 use crate::memory;
 use crate::out::{self, Progress};
-use crate::output::{page, sweep};
+use crate::output::{page, parquet, sweep};
 use crate::plan::{choose_schedulers, choose_setting, read_jobs, with_disks_of};
 use crate::resume::Resume;
 use crate::run::write_pictures;
@@ -20,19 +20,23 @@ use crate::tunables::{self, Scheduler};
 pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
     let grid = grid(args)?;
     grid.jobs.notes.iter().for_each(|n| out::note(n));
+    args.merge.iter().for_each(|file| will_read(file));
     Outputs::default()
         .file("-o", args.output.file.as_deref())
         .file("--resume", args.resume.as_deref())
         .file("--report", args.report.as_deref())
+        .file("--parquet", args.parquet.as_deref())
         .pictures(args.pictures.as_deref())
         .check()?;
-    let resume = Resume::open(args.resume.as_deref(), fingerprint(&grid))?;
+    let resume = Resume::open(args.resume.as_deref(), &args.merge, fingerprint(&grid))?;
+    let part = args.shard.unwrap_or(Part::WHOLE);
+    let count = (0..grid.count()).filter(|&i| part.has(i)).count();
     let mut threads = args.threads.count();
     for s in &grid.settings {
         threads = memory::at_a_time(&grid.jobs, (&s.disk, &s.host), threads)?;
     }
-    let progress = Progress::counted("sweeping", resume.count(), grid.count());
-    let rows = grid.run(threads, &resume, &|done| progress.at(done, grid.count())).map_err(|e| match e {
+    let progress = Progress::counted("sweeping", resume.count().min(count), count);
+    let rows = grid.run(part, threads, &resume, &|done| progress.at(done, count)).map_err(|e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),
     })?;
@@ -47,6 +51,9 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
             write_pictures(folder, &page.pictures().iter().map(file).collect::<Vec<_>>())?;
         }
     }
+    if let Some(file) = &args.parquet {
+        out::complete(file, |file| parquet::write(&grid, &rows, file))?;
+    }
     let file = args.output.file.as_deref();
     out::write(file, &sweep::render(&grid, &rows, args.output.format, out::coloured(file)))?;
     if file.is_some() {
@@ -56,14 +63,14 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
         out::note("some results could not be written to the file of --resume");
     }
     match rows.iter().filter(|r| r.is_some()).count() {
-        done if done == rows.len() => Ok(()),
+        done if done == count => Ok(()),
         done => {
             let how = if args.resume.is_some() {
                 "the same command resumes"
             } else {
                 "--resume FILE would keep them"
             };
-            Err(CliError::Failed(format!("interrupted: {done} of {} points are done; {how}", rows.len())))
+            Err(CliError::Failed(format!("interrupted: {done} of {count} points are done; {how}")))
         }
     }
 }

@@ -131,6 +131,51 @@ fn who_was_interrupted_goes_on_with_the_same_bytes() {
 }
 
 #[test]
+fn parts_of_several_machines_join_to_the_same_bytes() {
+    let place = tempfile::tempdir().unwrap();
+    let job = job(place.path());
+    let csv = ["--output-format", "csv"];
+    let whole = sweep(&job, &csv);
+    let files: Vec<String> =
+        (1..=4).map(|k| place.path().join(format!("part{k}")).display().to_string()).collect();
+    let parts: Vec<String> = (1..=4)
+        .map(|k| {
+            sweep(&job, &[&csv, &["--resume", &files[k - 1], "--shard", &format!("{k}/4")][..]].concat())
+        })
+        .collect();
+    let mut rows: Vec<&str> = parts.iter().flat_map(|p| p.lines().skip(1)).collect();
+    let mut all: Vec<&str> = whole.lines().skip(1).collect();
+    rows.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(rows, all, "each point is in one part");
+
+    // A machine was killed at its second point: what it has is taken, what it lacks is run.
+    let kept = std::fs::read_to_string(&files[2]).unwrap();
+    let end: usize = kept.split_inclusive('\n').take(2).map(str::len).sum();
+    std::fs::write(&files[2], &kept[..end + 3]).unwrap();
+    let joined = place.path().join("all").display().to_string();
+    let merge: Vec<&str> = ["--merge"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    assert_eq!(sweep(&job, &[&csv, &merge[..]].concat()), whole);
+    assert_eq!(sweep(&job, &[&csv, &["--resume", &joined][..], &merge].concat()), whole);
+    assert_eq!(std::fs::read_to_string(&joined).unwrap().lines().count(), 1 + POINTS);
+
+    let refused = |args: &[&str], why: &str| {
+        let out = fairhead(&[&["sweep", &job][..], &GRID, args].concat());
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(!out.status.success() && said.contains(why) && said.lines().count() <= 6, "{args:?}: {said}");
+    };
+    std::fs::write(&files[2], kept.replacen("\t1", "\t2", 1)).unwrap();
+    refused(&["--merge", &joined, &files[2]], "is not that of the files before it");
+    refused(&["--merge", "no such file"], "cannot read 'no such file'");
+    refused(&["--merge", &files[0], "-o", &files[0]], "name another file");
+    refused(&["--merge", &job], "has no results of this question");
+    for bad in ["0/4", "5/4", "1/0", "2", "a/b", "-1/4"] {
+        refused(&["--resume", &joined, &format!("--shard={bad}")], "part K of N");
+    }
+    refused(&["--shard", "1/4"], "--resume");
+}
+
+#[test]
 fn another_build_does_not_go_on_with_what_this_one_kept() {
     let place = tempfile::tempdir().unwrap();
     let job = job(place.path());

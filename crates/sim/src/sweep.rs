@@ -53,7 +53,7 @@ pub struct Tuned {
 /// ```
 /// use fairhead_core::sched::any::preset;
 /// use fairhead_device::DeviceParams;
-/// use fairhead_sim::sweep::{Setting, Sweep, Tuned};
+/// use fairhead_sim::sweep::{Part, Setting, Sweep, Tuned};
 /// use fairhead_sim::{Host, job};
 ///
 /// let disk = DeviceParams::preset("nas2020").unwrap();
@@ -69,7 +69,7 @@ pub struct Tuned {
 ///     seeds: 2,
 /// };
 /// assert_eq!(sweep.count(), 4);
-/// let rows = sweep.run(1, &(), &|_| {}).unwrap();
+/// let rows = sweep.run(Part::WHOLE, 1, &(), &|_| {}).unwrap();
 /// assert!(rows[0].as_ref().unwrap().get("lat_mean_ns").unwrap() > 0);
 /// ```
 #[derive(Clone, Debug)]
@@ -97,6 +97,34 @@ pub struct Point {
     pub seed: u64,
 }
 
+/// One of several parts of a grid, for several machines: of `of` parts, the `number`th, counted from 1. The
+/// points are dealt in turns, so that no part has all points of a slow disk.
+///
+/// ```
+/// use fairhead_sim::sweep::Part;
+/// let second = Part { number: 2, of: 3 };
+/// assert_eq!((0..8).filter(|&i| second.has(i)).collect::<Vec<_>>(), [1, 4, 7]);
+/// assert!((0..8).all(|i| Part::WHOLE.has(i)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which one, from 1 to `of`.
+    pub number: u32,
+    /// The number of parts, at least 1.
+    pub of: u32,
+}
+
+impl Part {
+    /// All points.
+    pub const WHOLE: Self = Self { number: 1, of: 1 };
+
+    /// Whether point number `i` is in this part.
+    #[must_use]
+    pub fn has(self, i: usize) -> bool {
+        i % self.of.max(1) as usize == self.number.saturating_sub(1) as usize
+    }
+}
+
 impl Sweep {
     /// Returns the number of points.
     #[must_use]
@@ -116,24 +144,29 @@ impl Sweep {
         }
     }
 
-    /// Runs all points on `threads` threads; their number does not change the rows. A row is `None` if its
-    /// run was not begun because [`Keep::is_over`]. `done` is called with the number of finished points.
+    /// Runs the points of a part on `threads` threads; their number does not change the rows. A row is `None`
+    /// if its point is in another part, or if its run was not begun because [`Keep::is_over`]. `done` is
+    /// called with the number of finished points.
     ///
     /// # Errors
     /// The first error of a run, such as a load that does not fit a disk.
     pub fn run(
         &self,
+        part: Part,
         threads: usize,
         keep: &dyn Keep,
         done: &(dyn Fn(usize) + Sync),
     ) -> Result<Vec<Option<Row>>> {
         let waiting = waiting(&self.jobs, None, Goal::Balanced);
-        let name = |i: usize| i.to_string();
-        let rows = resumable::map(self.count(), threads, keep, done, name, |i| {
-            let outcome = simulate(&self.scenario(self.point(i)))?;
+        let points: Vec<usize> = (0..self.count()).filter(|&i| part.has(i)).collect();
+        let name = |i: usize| points[i].to_string();
+        let mut results = resumable::map(points.len(), threads, keep, done, name, |i| {
+            let outcome = simulate(&self.scenario(self.point(points[i])))?;
             Ok(Row::of(&Run { jobs: &self.jobs, waiting: &waiting, outcome: &outcome }))
-        });
-        rows.into_iter().map(Option::transpose).collect()
+        })
+        .into_iter();
+        let row = |i| if part.has(i) { results.next().flatten().transpose() } else { Ok(None) };
+        (0..self.count()).map(row).collect()
     }
 
     fn scenario(&self, p: Point) -> Scenario {
@@ -362,8 +395,13 @@ mod tests {
     #[test]
     fn rows_are_those_of_single_runs_whatever_the_threads() {
         let s = sweep();
-        let rows = s.run(3, &(), &|_| {}).unwrap();
-        assert_eq!(rows, s.run(1, &(), &|_| {}).unwrap());
+        let rows = s.run(Part::WHOLE, 3, &(), &|_| {}).unwrap();
+        assert_eq!(rows, s.run(Part::WHOLE, 1, &(), &|_| {}).unwrap());
+        let parts = [1, 2, 3, 4, 5].map(|number| s.run(Part { number, of: 5 }, 1, &(), &|_| {}).unwrap());
+        for (i, row) in rows.iter().enumerate() {
+            let ran: Vec<_> = parts.iter().filter_map(|part| part[i].as_ref()).collect();
+            assert_eq!(ran, [row.as_ref().unwrap()], "point {i} is in one part");
+        }
         let (row, o) = (rows[3].as_ref().unwrap(), simulate(&s.scenario(s.point(3))).unwrap());
         assert_eq!((o.scheduler.as_str(), o.seed), ("bfq", 8));
         assert_eq!(row.get("elapsed_ns"), Some(o.elapsed.as_ns()));
@@ -396,7 +434,7 @@ mod tests {
         let jobs = "[a]\nrw=read\nbs=64k\nsize=8m\ndirect=1\nfh_disk=one\n[b]\nrw=write\nbs=64k\nsize=2m\ndirect=1\nfh_disk=two\n";
         s.jobs = parse(jobs, "t").unwrap();
         (s.seeds, s.tuned) = (1, s.tuned[..1].to_vec());
-        for row in s.run(1, &(), &|_| {}).unwrap().into_iter().flatten() {
+        for row in s.run(Part::WHOLE, 1, &(), &|_| {}).unwrap().into_iter().flatten() {
             let [one, two] = row.disks() else { panic!("{row:?}") };
             for column in ["disk_bytes_per_s", "disk_requests"] {
                 let of = |figures| figure(figures, column).unwrap();

@@ -1,5 +1,6 @@
 //! Arguments that several commands share: disk, seed, threads, and the format and file of the results.
 
+use fairhead_sim::sweep::Part;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -16,6 +17,15 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
         None => text.parse(),
     };
     parsed.map_err(|_| format!("a number from 0 to {}, decimal or 0x…", u64::MAX))
+}
+
+/// `2/8`: the second of eight parts.
+pub(super) fn part(text: &str) -> Result<Part, String> {
+    let parsed = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    match parsed {
+        Some((number, of)) if (1..=of).contains(&number) => Ok(Part { number, of }),
+        _ => Err("expected K/N, part K of N, with K from 1 to N, such as 2/8".to_owned()),
+    }
 }
 
 /// The disk of the commands that simulate one.

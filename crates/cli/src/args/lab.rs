@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser as _, ValueEnum};
+use fairhead_sim::sweep::Part;
 
 use super::common::{
-    DISK, Disk, Format, Output, ReportFormat, Runtime, SEED, Seed, SweepFormat, TableFormat, Threads, seed,
+    DISK, Disk, Format, Output, ReportFormat, Runtime, SEED, Seed, SweepFormat, TableFormat, Threads, part,
+    seed,
 };
 use super::recorded::TraceTarget;
 use super::{Cli, Command};
@@ -282,6 +284,14 @@ pub(crate) struct SweepArgs {
     /// after an interruption.
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
+    /// Run only every Nth point, from the Kth on: part K of N of the sweep, for N machines. Keep the results
+    /// with --resume, and join them with --merge.
+    #[arg(long, value_name = "K/N", value_parser = part, requires = "resume")]
+    pub(crate) shard: Option<Part>,
+    /// Take the results that these files of --resume have; what none has is run. With --resume they are
+    /// copied there.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) merge: Vec<PathBuf>,
     /// Also write one HTML page to this file: lines or heat maps over the tunables, the settings that no
     /// other beats, and a table with a column for each tunable.
     #[arg(long, value_name = "FILE.html")]
@@ -289,6 +299,9 @@ pub(crate) struct SweepArgs {
     /// Also write the pictures of that page into this folder, as SVG files.
     #[arg(long, value_name = "DIR")]
     pub(crate) pictures: Option<PathBuf>,
+    /// Also write the rows to this Parquet file, with the columns of the CSV.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parquet: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) threads: Threads,
     #[command(flatten)]

@@ -15,6 +15,7 @@ mod json;
 mod ladder;
 mod missed;
 pub(crate) mod page;
+pub(crate) mod parquet;
 pub(crate) mod record;
 mod reproduction;
 pub(crate) mod sweep;
