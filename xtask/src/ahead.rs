@@ -35,7 +35,7 @@ pub(crate) fn start() -> Result<Outcome, String> {
     Ok(Outcome::Passed(format!("{count}, in the idle class")))
 }
 
-/// The same command in the idle class; it says nothing.
+/// Puts the command into the idle class, without output.
 fn idle(command: &Command) -> Command {
     let mut idle = Command::new("chrt");
     idle.args(["--idle", "0"]).arg(command.get_program()).args(command.get_args());

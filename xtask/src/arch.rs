@@ -1,4 +1,5 @@
 //! The arrows between the crates go one way: `core ← device ← sim ← {report, papers, machine} ← cli`,
+//! `{outside, report} ← lab ← cli`,
 //! `device ← live ← cli`, `core ← core-ffi`, `core ← trace ← {sim, papers, machine, cli}`,
 //! `core ← conform ← cli`.
 //!
@@ -53,12 +54,26 @@ fn arrows_between_crates_go_one_way() {
             &["fairhead-core", "fairhead-device", "fairhead-report", "fairhead-sim", "fairhead-trace"],
         ),
         (
+            "fairhead-lab",
+            &[
+                "fairhead-core",
+                "fairhead-device",
+                "fairhead-lab",
+                "fairhead-outside",
+                "fairhead-report",
+                "fairhead-sim",
+                "fairhead-suite",
+                "fairhead-trace",
+            ],
+        ),
+        (
             "fairhead",
             &[
                 "fairhead",
                 "fairhead-conform",
                 "fairhead-core",
                 "fairhead-device",
+                "fairhead-lab",
                 "fairhead-live",
                 "fairhead-machine",
                 "fairhead-outside",

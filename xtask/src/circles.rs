@@ -17,7 +17,7 @@ use std::path::Path;
 /// Circles that may be: the folder, its files, and why.
 const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
-        "cli/src/output",
+        "lab/src/output",
         &["csv", "groups", "human", "json", "watch"],
         "one front: a format prints a report, and a report prints itself in each format",
     ),

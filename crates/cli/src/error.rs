@@ -28,6 +28,15 @@ impl From<&fairhead_live::Error> for CliError {
     }
 }
 
+impl From<fairhead_lab::Error> for CliError {
+    fn from(e: fairhead_lab::Error) -> Self {
+        match e {
+            fairhead_lab::Error::Misuse(message) => Self::Misuse(message),
+            fairhead_lab::Error::Failed(message) => Self::Failed(message),
+        }
+    }
+}
+
 impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,8 +6,8 @@ use fairhead_device::{DeviceParams, preset_names};
 use crate::args::Listed;
 use crate::error::CliError;
 use crate::out;
-use crate::schedulers::catalogue;
 use crate::workloads::{self, PROGRAMS};
+use fairhead_lab::schedulers::catalogue;
 
 pub(crate) fn list(what: Listed) -> Result<(), CliError> {
     out::print(&match what {

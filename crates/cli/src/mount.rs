@@ -12,9 +12,9 @@ use crate::emulate;
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
-use crate::schedulers::choose_scheduler;
 use crate::share;
-use crate::tunables::{self, Scheduler};
+use fairhead_lab::schedulers::choose_scheduler;
+use fairhead_lab::tunables::{self, Scheduler};
 
 /// Shows the folder until it is taken away.
 pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::error::CliError;
 use crate::out;
-use crate::schedulers::catalogue;
+use fairhead_lab::schedulers::catalogue;
 
 /// The script for a shell, to stdout.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), CliError> {

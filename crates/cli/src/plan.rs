@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use fairhead_core::Duration;
-use fairhead_core::sched::any::{PRESETS, Preset, preset};
-use fairhead_core::sched::catalogue::Named;
 use fairhead_device::{DeviceParams, preset_names};
+use fairhead_lab::plan::{Setting, choose_clients, choose_preset, with_host};
+use fairhead_lab::schedulers::catalogue;
+use fairhead_lab::workloads::WORKLOADS;
+use fairhead_lab::{Plan, Scheduler, tunables};
 use fairhead_machine::{Machine, Tree, similar_preset};
-use fairhead_sim::job::{self, JobFile, Surroundings, nearest, time_value};
+use fairhead_sim::Host;
+use fairhead_sim::job::{self, JobFile, Surroundings, nearest};
 use fairhead_sim::replay::Source;
-use fairhead_sim::why::{self, When, Window};
-use fairhead_sim::{Host, groups_kept};
 
 use crate::args::{Format, ReplayArgs, RunArgs};
 use crate::error::CliError;
@@ -18,69 +19,31 @@ use crate::files;
 use crate::out;
 use crate::out::Progress;
 use crate::replay;
-use crate::schedulers::choose_scheduler;
-use crate::tunables::{self, Scheduler};
-use crate::workloads::{self, WORKLOADS};
+use crate::workloads;
 
-/// A run, with nothing left to look up.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    /// What is done.
-    pub(crate) jobs: JobFile,
-    /// To which disk, and its name; that of all disks if there are several. The model is for those of which
-    /// the jobs do not say it.
-    pub(crate) disk: (String, DeviceParams),
-    /// What `--disk` names.
-    pub(crate) of_run: String,
-    /// In which machine, and its name.
-    pub(crate) host: (String, Host),
-    /// Under which schedulers, in this order.
-    pub(crate) schedulers: Vec<Scheduler>,
-    /// What all chance follows from.
-    pub(crate) seed: u64,
-    /// The length of the intervals of the series, if one is wanted.
-    pub(crate) interval: Option<Duration>,
-    /// How often the disk time of control groups is reported; `None`: not at all.
-    pub(crate) watch: Option<Duration>,
-    /// The clients whose time is to be explained, if there are any.
-    pub(crate) why: Option<Why>,
-}
-
-impl Plan {
-    /// What the arguments mean.
-    pub(crate) fn new(args: &RunArgs) -> Result<Self, CliError> {
-        let interval = args.interval.as_deref().map(|t| positive_time("--interval", t)).transpose()?;
-        let load = |host: &Host| {
-            read_jobs(args.job.as_deref(), Some(host), &args.replay, args.runtime.time.as_deref())
-        };
-        let ((disk, host), jobs) = choose_load(&args.disk.name, args.host.as_deref(), load)?;
-        let mut schedulers = choose_schedulers(&args.sched, &jobs)?;
-        args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
-        let why = args.why.as_deref().map(|text| choose_clients(&jobs, text)).transpose()?;
-        if why.is_some() && !matches!(args.output.format, Format::Human | Format::Json) {
-            let wrong = "--why needs --output-format human or json";
-            return Err(CliError::Misuse(wrong.to_owned()));
-        }
-        let watch = choose_watch(args, &jobs)?;
-        let of_run = choose_disk(&args.disk.name)?.0;
-        Ok(Self { jobs, disk, of_run, host, schedulers, seed: args.seed.number, interval, watch, why })
+/// What the arguments mean.
+pub(crate) fn of(args: &RunArgs) -> Result<Plan, CliError> {
+    let interval = args.interval.as_deref().map(|t| positive_time("--interval", t)).transpose()?;
+    let load =
+        |host: &Host| read_jobs(args.job.as_deref(), Some(host), &args.replay, args.runtime.time.as_deref());
+    let ((disk, host), jobs) = choose_load(&args.disk.name, args.host.as_deref(), load)?;
+    let mut schedulers = choose_schedulers(&args.sched, &jobs)?;
+    args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
+    let why = args.why.as_deref().map(|text| choose_clients(&jobs, text)).transpose()?;
+    if why.is_some() && !matches!(args.output.format, Format::Human | Format::Json) {
+        let wrong = "--why needs --output-format human or json";
+        return Err(CliError::Misuse(wrong.to_owned()));
     }
+    let watch = choose_watch(args, &jobs)?;
+    let of_run = choose_disk(&args.disk.name)?.0;
+    Ok(Plan { jobs, disk, of_run, host, schedulers, seed: args.seed.number, interval, watch, why })
 }
-
-/// Looking more often than that tells nothing that a slice of 100 ms would.
-const WATCH_MIN: Duration = Duration::from_ms(10);
 
 /// How often to look at control groups.
 fn choose_watch(args: &RunArgs, jobs: &JobFile) -> Result<Option<Duration>, CliError> {
     let Some(text) = args.watch.as_deref() else { return Ok(None) };
-    let period = positive_time("--watch", text)?;
+    let period = fairhead_lab::plan::choose_watch(text, jobs)?;
     let misuse = |message: &str| Err(CliError::Misuse(format!("--watch={text}: {message}")));
-    if period < WATCH_MIN {
-        return misuse("too short; write at least 10ms");
-    }
-    if jobs.cgroups.len() < 2 {
-        return misuse("there are no control groups to watch; add cgroup=NAME to jobs");
-    }
     match args.output.format {
         Format::JsonPlus => misuse("fio's json+ has no place for it; use --output-format human, json or csv"),
         Format::Csv if args.interval.is_some() => misuse("CSV output has one series only; remove --interval"),
@@ -88,81 +51,19 @@ fn choose_watch(args: &RunArgs, jobs: &JobFile) -> Result<Option<Duration>, CliE
     }
 }
 
-/// The clients whose time is to be explained, and the part of the run that is to be explained apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Why {
-    /// What they were called.
-    pub(crate) name: String,
-    /// Which clients they are.
-    pub(crate) clients: Vec<usize>,
-    /// Which part.
-    pub(crate) when: When,
-}
-
-/// The clients of `NAME`, or of `NAME@FROM-TO` in a part of the run.
-fn choose_clients(jobs: &JobFile, text: &str) -> Result<Why, CliError> {
-    let clients = |name: &str| why::select(jobs, name).map_err(CliError::Misuse);
-    // A job may be called so.
-    let Some((name, part)) = text.rsplit_once('@').filter(|_| why::select(jobs, text).is_err()) else {
-        return Ok(Why { name: text.to_owned(), clients: clients(text)?, when: When::Worst });
-    };
-    let misuse = |message: &str| CliError::Misuse(format!("--why={text}: {message}, such as {name}@3s-4s"));
-    let Some((from, to)) = part.split_once('-') else {
-        return Err(misuse("write a part of the run as FROM-TO"));
-    };
-    let time = |t: &str| time_value("--why", t).map_err(|e| misuse(&format!("{e}; write two times")));
-    let (from, to) = (time(from)?, time(to)?);
-    if from >= to {
-        return Err(misuse("the part ends before it begins; write the earlier time first"));
-    }
-    let when = When::Within(Window { from, to });
-    Ok(Why { name: name.to_owned(), clients: clients(name)?, when })
-}
-
+/// A time above zero, as the option `flag` has it.
 pub(crate) fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError> {
-    match time_value(flag, text).map_err(CliError::Misuse)? {
-        Duration::ZERO => {
-            Err(CliError::Misuse(format!("'{flag}={text}' is zero; write a time such as {flag}=10s")))
-        }
-        time => Ok(time),
-    }
+    Ok(fairhead_lab::plan::positive_time(flag, text)?)
 }
 
-/// Returns the schedulers of these names. If there are none: without groups in the jobs, all presets except
-/// those under the controller; with groups, the schedulers that can share by group, with and without that.
+/// Returns the schedulers of these names; those of `run` if there are none.
 pub(crate) fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<Scheduler>, CliError> {
-    let scheduler = |p: &Preset| Scheduler::from(Named::from(p));
-    let all = || PRESETS.iter();
-    if names.is_empty() && jobs.cgroups.len() > 1 {
-        // Of each scheduler the preset that has its name, not those of other eras.
-        let has_groups = |p: &Preset| {
-            let knows = !groups_kept(&(p.config)()).is_empty();
-            (p.config)().scheduler() == p.name && (knows || preset(&format!("{}+groups", p.name)).is_some())
-        };
-        return Ok(all().filter(|p| has_groups(p)).map(scheduler).collect());
-    }
-    if names.is_empty() || names == ["all"] {
-        return Ok(all().filter(|p| !p.has_controller()).map(scheduler).collect());
-    }
-    let mut chosen: Vec<Scheduler> = Vec::new();
-    for name in names.iter().map(|n| n.trim()) {
-        let named = choose_scheduler(name)?;
-        if chosen.iter().any(|s| s.name == named.name) {
-            return Err(CliError::Misuse(format!("scheduler '{name}' is named twice")));
-        }
-        chosen.push(named.into());
-    }
-    Ok(chosen)
+    Ok(fairhead_lab::plan::choose_schedulers(&catalogue(), names, jobs)?)
 }
-
-/// A disk by its name, and a host by its name.
-type Setting = ((String, DeviceParams), (String, Host));
 
 /// A disk, and the machine around it: that of the disk's time if none is named.
 pub(crate) fn choose_setting(disk: &str, host: Option<&str>) -> Result<Setting, CliError> {
-    let disk = choose_disk(disk)?;
-    let host = Host::parse(host.unwrap_or_default(), &disk.0).map_err(CliError::Misuse)?;
-    Ok((disk, host))
+    Ok(with_host(choose_disk(disk)?, host)?)
 }
 
 /// A disk, the machine around it, and the jobs, which may name disks of their own.
@@ -171,61 +72,18 @@ pub(crate) fn choose_load(
     host: Option<&str>,
     read: impl Fn(&Host) -> Result<JobFile, CliError>,
 ) -> Result<(Setting, JobFile), CliError> {
-    let first = choose_setting(disk, host)?;
-    let jobs = read(&first.1.1)?;
-    let setting = with_disks_of(&jobs, first.clone(), host)?;
-    // A job file may ask for its host's figures.
-    let is_other = setting.1.0 != first.1.0;
-    let jobs = if is_other { read(&setting.1.1)? } else { jobs };
-    Ok((setting, jobs))
-}
-
-/// The setting for jobs that may name disks of their own: called after all of them, on a host of the time of
-/// the newest.
-pub(crate) fn with_disks_of(
-    jobs: &JobFile,
-    (disk, machine): Setting,
-    host: Option<&str>,
-) -> Result<Setting, CliError> {
-    let names = jobs.model_names(&disk.0);
-    if names == [disk.0.as_str()] {
-        return Ok((disk, machine));
-    }
-    let newest = names.iter().copied().max_by_key(|name| Host::name_for_disk(name)).unwrap_or(&disk.0);
-    let machine = Host::parse(host.unwrap_or_default(), newest).map_err(CliError::Misuse)?;
-    Ok(((in_words(jobs, &names), disk.1), machine))
-}
-
-/// `4 nvme` for disks of one model; of several models each with the name that the job file gives the disk:
-/// `nvme (log), nas2020 (data)`.
-fn in_words(jobs: &JobFile, names: &[&str]) -> String {
-    match names {
-        [one] => (*one).to_owned(),
-        [first, rest @ ..] if rest.iter().all(|name| name == first) => format!("{} {first}", names.len()),
-        _ => {
-            let each = jobs.disks.iter().zip(names).map(|(d, name)| format!("{name} ({})", d.label));
-            each.collect::<Vec<_>>().join(", ")
-        }
-    }
+    fairhead_lab::plan::choose_load(choose_disk(disk)?, host, read)
 }
 
 /// A preset, or a description in a file.
 pub(crate) fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError> {
-    if preset_names().contains(&name) {
-        let params = DeviceParams::preset(name).map_err(|e| CliError::Failed(e.to_string()))?;
-        return Ok((name.to_owned(), params));
+    let path = Path::new(name);
+    let is_device = name.starts_with("/dev/");
+    if preset_names().contains(&name) || (!is_device && !path.exists()) {
+        return Ok(choose_preset(name)?);
     }
     if let Some(device) = name.strip_prefix("/dev/") {
         return like_device(device);
-    }
-    let path = Path::new(name);
-    if !path.exists() {
-        return Err(CliError::Misuse(match nearest(name, preset_names().iter().copied()) {
-            Some(word) => format!("unknown disk '{name}'; did you mean '{word}'?"),
-            None => format!(
-                "unknown disk '{name}': no preset of that name (fairhead list disks), and no such file"
-            ),
-        }));
     }
     let text = read_text(path)?;
     let params = if path.extension().is_some_and(|e| e == "diskspecs" || e == "parv") {

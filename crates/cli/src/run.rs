@@ -2,24 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use fairhead_core::sched::any::shown;
-use fairhead_report::{Participants, Recorder};
-use fairhead_sim::journal::{Sink, Sinks, fio_log};
-use fairhead_sim::{Outcome, Scenario, SimError, hang_on_starts, journal, parallel, simulate, why};
+use fairhead_lab::output::page;
+use fairhead_lab::output::{Csv, Export, Human, Json, JsonPlus, Report, SAMPLE};
+use fairhead_lab::simulate::{One, Wanted, name_as_shown, one};
+use fairhead_lab::{Plan, Scheduler};
+use fairhead_sim::journal::fio_log;
+use fairhead_sim::{Outcome, Scenario, SimError, hang_on_starts, parallel, why};
 
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
 use crate::files::Outputs;
 use crate::memory;
 use crate::out::{self, Progress};
-use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, fio, page, time};
-use crate::plan::{Plan, Why};
+use crate::output::page::command_line;
+use crate::plan;
 use crate::recordings::Recording;
 use crate::replay;
 
 /// Runs the plan that the arguments make, and writes the report.
 pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
-    let plan = Plan::new(args)?;
+    let plan = plan::of(args)?;
     let logs: Vec<PathBuf> = (plan.schedulers.iter())
         .flat_map(|s| fio_log::names(&plan.jobs, &part(&plan, s.name)))
         .map(PathBuf::from)
@@ -47,7 +49,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
             all
         }
     };
-    watch_is_short_enough(&plan, &outcomes)?;
+    plan.watch_is_short_enough(&outcomes)?;
     outcomes.iter_mut().for_each(name_as_shown);
     for note in new_notes(&plan, &outcomes) {
         out::note(note);
@@ -70,7 +72,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     };
     let report = Report { plan: &plan, outcomes: &outcomes, why: &why };
     if let Some(file) = &args.report {
-        out::write(Some(file), &page::run(&report, &pictured, &page::command_line(std::env::args_os())))?;
+        out::write(Some(file), &page::run(&report, &pictured, &command_line(std::env::args_os())))?;
     }
     if let Some(folder) = &args.pictures {
         write_pictures(folder, &page::files(&report, &pictured))?;
@@ -97,14 +99,6 @@ pub(crate) fn outcomes(plan: &Plan, threads: usize) -> Result<Vec<Outcome>, CliE
     Ok(outcomes)
 }
 
-/// Names the schedulers of an outcome as users know them: `none`, not `noop`.
-fn name_as_shown(outcome: &mut Outcome) {
-    let of_disks = outcome.disks.iter_mut().map(|d| &mut d.scheduler);
-    for name in of_disks.chain([&mut outcome.scheduler]) {
-        *name = shown(name).to_owned();
-    }
-}
-
 /// What is put into the names of fio's logs: the scheduler, if there are several.
 fn part(plan: &Plan, scheduler: &str) -> String {
     if plan.schedulers.len() > 1 { format!("-{scheduler}") } else { String::new() }
@@ -129,31 +123,9 @@ pub(crate) fn write_pictures(folder: &Path, files: &[(String, String)]) -> Resul
     files.iter().try_for_each(|(name, text)| out::write(Some(&folder.join(name)), text))
 }
 
-/// A whole interval is the least that one can watch.
-fn watch_is_short_enough(plan: &Plan, outcomes: &[Outcome]) -> Result<(), CliError> {
-    let longest = outcomes.iter().map(|o| o.elapsed).max().unwrap_or_default();
-    match plan.watch {
-        Some(period) if period > longest => Err(CliError::Misuse(format!(
-            "--watch={} is longer than the run, which ended after {}",
-            time(period),
-            time(longest)
-        ))),
-        _ => Ok(()),
-    }
-}
-
-fn scenario(plan: &Plan, scheduler: &crate::tunables::Scheduler, sampled: bool) -> Scenario {
-    Scenario {
-        jobs: plan.jobs.clone(),
-        disk: plan.disk.1.clone(),
-        host: plan.host.1.clone(),
-        scheduler: scheduler.name.to_owned(),
-        config: scheduler.config,
-        seed: plan.seed,
-        interval: if sampled { Some(fio::SAMPLE) } else { plan.interval },
-        time_max: None,
-        watch: plan.watch,
-    }
+fn scenario(plan: &Plan, scheduler: &Scheduler, sampled: bool) -> Scenario {
+    let scenario = plan.scenario(scheduler);
+    if sampled { Scenario { interval: Some(SAMPLE), ..scenario } } else { scenario }
 }
 
 /// What the simulator has to say beyond the notes of the job file, once.
@@ -172,15 +144,6 @@ fn has_bar(scenarios: &[Scenario]) -> bool {
     scenarios.iter().all(|s| s.jobs.replay_progress().is_none())
 }
 
-/// What is wanted beside the outcomes.
-#[derive(Clone, Copy)]
-struct Wanted<'a> {
-    /// Where the time of these went.
-    why: Option<&'a Why>,
-    /// What pictures need.
-    pictures: bool,
-}
-
 /// What came of the scenarios, in order.
 #[derive(Default)]
 struct Done {
@@ -192,15 +155,12 @@ struct Done {
 
 impl Done {
     fn add(&mut self, one: One) {
-        self.outcomes.push(one.0);
-        self.why.extend(one.1);
-        self.pictured.extend(one.2);
-        self.logs.extend(one.3);
+        self.outcomes.push(one.outcome);
+        self.why.extend(one.why);
+        self.pictured.extend(one.pictured);
+        self.logs.extend(one.logs);
     }
 }
-
-/// What came of one.
-type One = (Outcome, Option<why::Report>, Option<fairhead_report::Recording>, Option<fio_log::Recorder>);
 
 /// Simulates all. Which thread runs which one changes none of them.
 fn simulate_all(scenarios: &[Scenario], wanted: Wanted<'_>, threads: usize) -> Result<Done, SimError> {
@@ -232,23 +192,4 @@ fn record_all(
         }
     }
     Ok(sum)
-}
-
-/// Simulates one scenario, and passes its events to all recorders.
-fn one(scenario: &Scenario, wanted: Wanted<'_>, recording: Option<&mut Recording>) -> Result<One, SimError> {
-    let mut recorder = wanted.pictures.then(|| Recorder::new(Participants::new(&scenario.jobs)));
-    let has_logs = scenario.jobs.jobs.iter().any(|j| !j.logs.is_empty());
-    let mut logs = has_logs.then(|| fio_log::Recorder::new(&scenario.jobs));
-    let mut sinks = Sinks::default();
-    sinks.0.extend(logs.as_mut().map(|r| r as &mut dyn Sink));
-    sinks.0.extend(recording.map(|r| r as &mut dyn Sink));
-    sinks.0.extend(recorder.as_mut().map(|r| r as &mut dyn Sink));
-    let (outcome, why) = match (wanted.why, sinks.0.is_empty()) {
-        (None, true) => (simulate(scenario)?, None),
-        (None, false) => (journal::record(scenario, &mut sinks)?, None),
-        (Some(why), _) => {
-            why::answer(scenario, &why.clients, why.when, &mut sinks).map(|(o, why)| (o, Some(why)))?
-        }
-    };
-    Ok((outcome, why, recorder.map(Recorder::finish), logs))
 }

@@ -22,9 +22,9 @@ use crate::error::CliError;
 use crate::files::{self, Outputs};
 use crate::out;
 use crate::plan::positive_time;
-use crate::schedulers::choose_scheduler;
 use crate::share;
-use crate::tunables::{self, Scheduler};
+use fairhead_lab::schedulers::choose_scheduler;
+use fairhead_lab::tunables::{self, Scheduler};
 
 /// The channel that ends a server.
 static END: OnceLock<Sender<Ended>> = OnceLock::new();

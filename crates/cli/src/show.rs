@@ -10,9 +10,9 @@ use std::path::Path;
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
-use crate::schedulers::catalogue;
-use crate::tunables::range;
 use crate::workloads::{self, PROGRAMS};
+use fairhead_lab::schedulers::catalogue;
+use fairhead_lab::tunables::range;
 
 pub(crate) fn show(name: &str) -> Result<(), CliError> {
     if let Some(named) = catalogue().find(name) {

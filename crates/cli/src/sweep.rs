@@ -11,10 +11,11 @@ use crate::files::{Outputs, will_read};
 use crate::memory;
 use crate::out::{self, Progress};
 use crate::output::{page, parquet, sweep};
-use crate::plan::{choose_schedulers, choose_setting, read_jobs, with_disks_of};
+use crate::plan::{choose_schedulers, choose_setting, read_jobs};
 use crate::resume::Resume;
 use crate::run::write_pictures;
-use crate::tunables::{self, Scheduler};
+use fairhead_lab::plan::with_disks_of;
+use fairhead_lab::tunables::{self, Scheduler};
 
 /// Runs the grid, and writes the rows that are done, be it all.
 pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
@@ -127,7 +128,7 @@ fn tuned(schedulers: &[Scheduler], sets: &[String]) -> Result<Vec<Tuned>, CliErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedulers::choose_scheduler;
+    use fairhead_lab::schedulers::choose_scheduler;
 
     fn of(names: &[&str], sets: &[&str]) -> Result<Vec<String>, CliError> {
         let scheduler = |n: &&str| choose_scheduler(n).map(Scheduler::from);

@@ -7,7 +7,7 @@ use crate::args::RunArgs;
 use crate::error::CliError;
 use crate::out;
 use crate::output::welcome::{Bar, render};
-use crate::plan::Plan;
+use crate::plan;
 use crate::run;
 
 /// In the order of their years. Those that start the application equally fast share a bar.
@@ -22,7 +22,7 @@ pub(crate) fn welcome(all: bool) -> Result<(), CliError> {
         return run::run(&RunArgs::of(&[]));
     }
     let args = RunArgs::of(&["--sched", SCHEDULERS]);
-    let plan = Plan::new(&args)?;
+    let plan = plan::of(&args)?;
     let mut bars: Vec<Bar> = Vec::new();
     for outcome in run::outcomes(&plan, args.threads.count())? {
         let client = outcome.clients.iter().find(|c| c.name == JOB);

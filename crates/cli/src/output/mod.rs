@@ -1,219 +1,45 @@
-//! Results, written: a table, JSON, fio's json+ or CSV behind one trait.
-//!
-//! All of them are functions of the [`Report`], which holds no time of day and no name of a machine: the same
-//! run gives the same bytes.
+//! Results, written. Those of `run` are written by `fairhead-lab`; here are those of other commands.
 
 pub(crate) mod advice;
 pub(crate) mod conformance;
-mod csv;
 pub(crate) mod doctor;
-pub(crate) mod fio;
-mod groups;
-mod human;
 mod interval;
-mod json;
 mod ladder;
-mod missed;
 pub(crate) mod page;
 pub(crate) mod parquet;
 pub(crate) mod record;
 mod reproduction;
 pub(crate) mod sweep;
-mod table;
 mod top;
 pub(crate) mod trace;
 pub(crate) mod trial;
-mod watch;
 pub(crate) mod welcome;
-mod why;
 
-pub(crate) use csv::Csv;
-pub(crate) use fio::JsonPlus;
-pub(crate) use human::Human;
 pub(crate) use interval::{Interval, Row};
-pub(crate) use json::Json;
 pub(crate) use ladder::{Ladder, Verdicts};
 pub(crate) use reproduction::Reproductions;
-pub(crate) use table::{mib, time};
 pub(crate) use top::top;
 
-use fairhead_core::Duration;
-use fairhead_sim::Outcome;
-use fairhead_sim::job::{Job, JobFile};
-use fairhead_sim::metrics::{
-    ClientStats, CpuStats, DEPTHS, Frames, OpStats, Replayed, StartUp, Steadiness, Together, rate,
-};
-
-use crate::plan::Plan;
-
-/// A finished run: what was asked, and what came out, scheduler by scheduler.
-pub(crate) struct Report<'a> {
-    /// What was asked.
-    pub(crate) plan: &'a Plan,
-    /// One outcome for each of the plan's schedulers, in order.
-    pub(crate) outcomes: &'a [Outcome],
-    /// The account of the plan's clients, for each outcome; empty without `--why`.
-    pub(crate) why: &'a [fairhead_sim::why::Report],
-}
-
-/// A way to write a report.
-pub(crate) trait Export {
-    /// The report as text, with a line break at its end.
-    fn render(&self, report: &Report<'_>) -> String;
-}
-
-impl Report<'_> {
-    fn jobs(&self) -> &JobFile {
-        &self.plan.jobs
-    }
-
-    /// How many disks have figures of their own: none if there is one.
-    fn disks(&self) -> usize {
-        self.outcomes.first().map_or(0, |o| o.disks.len())
-    }
-}
-
-/// Several clients' figures as one.
-pub(crate) struct Sum {
-    pub(crate) clients: usize,
-    pub(crate) read: OpStats,
-    pub(crate) write: OpStats,
-    pub(crate) trim: OpStats,
-    pub(crate) sync: OpStats,
-    /// Their start-ups, one by one.
-    pub(crate) startups: Vec<StartUp>,
-    /// What players among them showed.
-    pub(crate) frames: Option<Frames>,
-    /// How the tasks of traces among them were replayed.
-    pub(crate) replayed: Option<Replayed>,
-    /// What they moved together while all jobs ran; nothing if one of them did not, or there was no such
-    /// time.
-    pub(crate) together: Option<Together>,
-    /// What came of the `steadystate` of the first that has one.
-    pub(crate) steady: Option<Steadiness>,
-    pub(crate) cpu: CpuStats,
-    /// How many calls began at which depth.
-    pub(crate) depths: [u64; DEPTHS],
-    /// What they moved over the longest client's time, in bytes per second, by direction: rates over
-    /// different spans are not added.
-    //= fio-3.33 group_reporting, seen
-    pub(crate) read_rate: u64,
-    pub(crate) write_rate: u64,
-    pub(crate) trim_rate: u64,
-    /// The longest client's.
-    pub(crate) elapsed: Duration,
-    /// The slowest client's rate over the fastest's, in thousandths; with two clients or more.
-    pub(crate) fairness_permille: Option<u64>,
-}
-
-impl Sum {
-    pub(crate) fn of<'c>(clients: impl Iterator<Item = &'c ClientStats>) -> Self {
-        let mut sum = Self {
-            clients: 0,
-            read: OpStats::default(),
-            write: OpStats::default(),
-            trim: OpStats::default(),
-            sync: OpStats::default(),
-            startups: Vec::new(),
-            frames: None,
-            replayed: None,
-            together: None,
-            steady: None,
-            cpu: CpuStats::default(),
-            depths: [0; DEPTHS],
-            read_rate: 0,
-            write_rate: 0,
-            trim_rate: 0,
-            elapsed: Duration::ZERO,
-            fairness_permille: None,
-        };
-        let (mut min, mut max) = (u64::MAX, 0);
-        for c in clients {
-            sum.clients += 1;
-            sum.read.add(&c.read);
-            sum.write.add(&c.write);
-            sum.trim.add(&c.trim);
-            sum.sync.add(&c.sync);
-            sum.startups.extend(&c.startups);
-            if let Some(f) = c.frames {
-                let before = sum.frames.unwrap_or(Frames { shown: 0, dropped: 0 });
-                sum.frames =
-                    Some(Frames { shown: before.shown + f.shown, dropped: before.dropped + f.dropped });
-            }
-            if let Some(r) = &c.replayed {
-                sum.replayed.get_or_insert_default().add(r);
-            }
-            sum.together = match (sum.together, c.together) {
-                (Some(a), Some(b)) if a.span == b.span => {
-                    Some(Together { span: a.span, bytes: a.bytes + b.bytes })
-                }
-                (None, first) if sum.clients == 1 => first,
-                _ => None,
-            };
-            if sum.steady.is_none() {
-                sum.steady.clone_from(&c.steady);
-            }
-            sum.cpu.user += c.cpu.user;
-            sum.cpu.system += c.cpu.system;
-            sum.cpu.switches += c.cpu.switches;
-            sum.depths.iter_mut().zip(c.depths).for_each(|(sum, n)| *sum += n);
-            sum.elapsed = sum.elapsed.max(c.elapsed);
-            min = min.min(c.bandwidth());
-            max = max.max(c.bandwidth());
-        }
-        sum.read_rate = rate(sum.read.bytes, sum.elapsed);
-        sum.write_rate = rate(sum.write.bytes, sum.elapsed);
-        sum.trim_rate = rate(sum.trim.bytes, sum.elapsed);
-        if sum.clients > 1 && max > 0 {
-            sum.fairness_permille = Some(min.saturating_mul(1000) / max);
-        }
-        sum
-    }
-
-    /// Reads, writes and trims together.
-    pub(crate) fn all(&self) -> OpStats {
-        let mut all = self.read.clone();
-        all.add(&self.write);
-        all.add(&self.trim);
-        all
-    }
-}
-
-/// The clients that fio would report as one: a client, or a group under `group_reporting`.
-pub(crate) struct Unit<'a> {
-    pub(crate) job: &'a Job,
-    /// Indices into [`Outcome::clients`].
-    pub(crate) clients: Vec<usize>,
-}
-
-/// fio's rule: consecutive clients with `group_reporting` in the same group are one entry, under the name of
-/// the first.
-//= fio-3.33 stat.c grouping of thread statistics
-pub(crate) fn units(jobs: &JobFile) -> Vec<Unit<'_>> {
-    let mut units: Vec<Unit<'_>> = Vec::new();
-    let mut last_group = None;
-    for (i, client) in jobs.clients().enumerate() {
-        let joins = client.job.group_reporting && last_group == Some(client.job.group);
-        last_group = Some(client.job.group);
-        match units.last_mut() {
-            Some(unit) if joins => unit.clients.push(i),
-            _ => units.push(Unit { job: client.job, clients: vec![i] }),
-        }
-    }
-    units
-}
+pub(crate) use fairhead_lab::output::table::{mib, time};
+use fairhead_lab::output::{Sum, csv, human, json, table};
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use fairhead_sim::job::parse;
+    use fairhead_core::Max;
+    use fairhead_core::groups::GroupStats;
+    use fairhead_lab::output::books as lab;
+    use fairhead_live::control::books as live;
+    use std::num::NonZeroU64;
 
     #[test]
-    fn clients_are_reported_as_fio_does() {
-        let text = "[a]\nsize=1g\nnumjobs=2\n[b]\nsize=1g\nnumjobs=3\ngroup_reporting\nnew_group\n[c]\nsize=1g\nstonewall\n";
-        let file = parse(text, "x").unwrap();
-        let got: Vec<_> = units(&file).iter().map(|u| (u.job.name.clone(), u.clients.clone())).collect();
-        let want = [("a", vec![0]), ("a", vec![1]), ("b", vec![2, 3, 4]), ("c", vec![5])];
-        assert_eq!(got, want.map(|(n, c)| (n.to_owned(), c)));
+    fn the_lab_and_live_disks_have_the_same_names_for_a_groups_books() {
+        let mut stats = GroupStats::default();
+        assert_eq!(lab::books(&stats), live::books(&stats));
+        stats.disk_sectors = 7;
+        stats.disk_dequeue = 3;
+        assert_eq!(lab::books(&stats), live::books(&stats));
+        let limited = Max { rbps: NonZeroU64::new(1 << 20), ..Max::default() };
+        assert_eq!(lab::limits(&limited), live::limits(&limited));
+        assert_eq!(lab::limits(&Max::default()), live::limits(&Max::default()));
     }
 }

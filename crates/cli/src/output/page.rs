@@ -1,4 +1,4 @@
-//! Results as a page and as pictures: what the terminal's tables and JSON say, handed to `fairhead-report`.
+//! Advice as a page: what the terminal's tables and JSON say, handed to `fairhead-report`.
 
 use std::ffi::OsString;
 
@@ -8,60 +8,7 @@ use fairhead_sim::Outcome;
 use fairhead_sim::advise::{Advice, Question};
 
 use super::advice::{self, Labels};
-use super::{Json, Report, groups, human, missed, why};
-
-/// A run's page.
-pub(crate) fn run(report: &Report<'_>, recordings: &[Recording], command: &str) -> String {
-    let plan = report.plan;
-    let mut tables = vec![human::jobs_table(report).for_page("Job by job")];
-    tables.extend(groups::table(report).map(|t| t.for_page("Control groups")));
-    tables.push(human::disk_table(report).for_page("The disk"));
-    tables.extend(human::cpu_table(report).map(|t| t.for_page("The processors")));
-    let runs = runs(report, recordings);
-    let mut made = made(command);
-    made.extend([
-        ("job file", report.jobs().file_name.clone()),
-        ("disk", plan.disk.0.clone()),
-        ("host", format!("of {}", plan.host.0)),
-        ("seed", plan.seed.to_string()),
-    ]);
-    let mut notes: Vec<&String> = report.jobs().notes.iter().collect();
-    for note in report.outcomes.iter().flat_map(|o| &o.notes) {
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
-    made.extend(notes.into_iter().map(|n| ("note", n.clone())));
-    Page {
-        title: format!("{} on {}", report.jobs().file_name, plan.disk.0),
-        headline: None,
-        verdict: None,
-        chapters: Vec::new(),
-        tables,
-        runs_note: Some(
-            (missed::lines(report) + &groups::not_kept(report) + &groups::idled(report))
-                .trim_end()
-                .replace('\n', "; "),
-        )
-        .filter(|n| !n.is_empty()),
-        runs: Runs::grouped(report.jobs(), &runs),
-        why: why::chapters(report),
-        made,
-        figures: Json::value(report),
-    }
-    .html()
-}
-
-/// A run's pictures: names of files, and what is in them.
-pub(crate) fn files(report: &Report<'_>, recordings: &[Recording]) -> Vec<(String, String)> {
-    let runs = Runs::each(report.jobs(), &runs(report, recordings));
-    pictures::all(&runs).iter().map(|p| (format!("{}.svg", p.name), p.to_file())).collect()
-}
-
-fn runs<'a>(report: &'a Report<'_>, recordings: &'a [Recording]) -> Vec<Run<'a>> {
-    let all = report.outcomes.iter().zip(recordings);
-    all.map(|(outcome, recording)| Run { name: &outcome.scheduler, outcome, recording }).collect()
-}
+use fairhead_lab::output::page::made;
 
 /// One of the runs that are shown beside advice.
 pub(crate) struct Shown {
@@ -119,10 +66,6 @@ pub(crate) fn advice(
         figures: advice::object(labels, question, advice),
     }
     .html()
-}
-
-fn made(command: &str) -> Vec<(&'static str, String)> {
-    vec![("command", command.to_owned()), ("Fairhead", env!("CARGO_PKG_VERSION").to_owned())]
 }
 
 /// What was typed, quoted so that a shell takes it again.

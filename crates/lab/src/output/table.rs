@@ -2,52 +2,62 @@
 //! with three digits or so.
 
 use fairhead_core::Duration;
-pub(crate) use fairhead_report::words::{mib, time};
+pub use fairhead_report::words::{mib, time};
 
 /// One cell: what is shown, and what it is compared by.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cell {
+pub struct Cell {
     /// What is shown.
-    pub(super) text: String,
+    pub text: String,
     /// What it is compared by.
-    pub(super) value: Option<u64>,
+    pub value: Option<u64>,
 }
 
 impl Cell {
-    pub(super) fn label(text: impl Into<String>) -> Self {
+    /// A word.
+    pub fn label(text: impl Into<String>) -> Self {
         Self { text: text.into(), value: None }
     }
-    pub(super) fn rate(bytes_per_s: u64) -> Self {
+    /// A rate, in MiB/s; empty if it is 0.
+    #[must_use]
+    pub fn rate(bytes_per_s: u64) -> Self {
         if bytes_per_s == 0 {
             Self::default()
         } else {
             Self { text: mib(bytes_per_s), value: Some(bytes_per_s) }
         }
     }
-    pub(super) fn count(n: u64) -> Self {
+    /// A number.
+    #[must_use]
+    pub fn count(n: u64) -> Self {
         Self { text: n.to_string(), value: Some(n) }
     }
-    pub(super) fn time(t: Option<Duration>) -> Self {
+    /// A time; empty if there is none.
+    #[must_use]
+    pub fn time(t: Option<Duration>) -> Self {
         t.map_or_else(Self::default, |t| Self { text: time(t), value: Some(t.as_ns()) })
     }
 }
 
 /// Which value of a column is the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Best {
+pub enum Best {
+    /// The largest.
     Most,
+    /// The smallest.
     Least,
+    /// No value is better than another.
     None,
 }
 
 /// Rows in blocks; within a block they compete.
-pub(super) struct Table<'a> {
+pub struct Table<'a> {
     /// Headings, and what wins.
-    pub(super) columns: Vec<(&'a str, Best)>,
+    pub columns: Vec<(&'a str, Best)>,
     /// How many leading columns are words, and aligned to the left.
-    pub(super) words: usize,
+    pub words: usize,
     /// Rows in blocks.
-    pub(super) blocks: Vec<Vec<Vec<Cell>>>,
+    pub blocks: Vec<Vec<Vec<Cell>>>,
 }
 
 /// Between columns.
@@ -55,7 +65,7 @@ const GAP: &str = "  ";
 
 impl Table<'_> {
     /// The table as text; bold where `coloured`.
-    pub(super) fn render(&self, coloured: bool) -> String {
+    pub fn render(&self, coloured: bool) -> String {
         let rows = || self.blocks.iter().flatten();
         let used = self.used();
         let width = |c: usize| {
@@ -87,7 +97,7 @@ impl Table<'_> {
     }
 
     /// Returns the table for a page, under a title.
-    pub(super) fn for_page(&self, title: &str) -> fairhead_report::Table {
+    pub fn for_page(&self, title: &str) -> fairhead_report::Table {
         let used = self.used();
         let row = |block: &[Vec<Cell>], i: usize| -> Vec<fairhead_report::Cell> {
             let cell = |&c: &usize| fairhead_report::Cell {

@@ -10,10 +10,10 @@
 //! time of its clients. JSON has both: a group's own figures under the kernel's names, and those with
 //! everything inside it, as the kernel's `…_recursive` files have them.
 
+use super::books::{books, limits};
 use super::table::{Best, Cell, Table};
 use super::{Report, json::thousandths};
 use fairhead_core::{Class, Duration, GroupStats, Split};
-use fairhead_live::control::books::{books, limits};
 use fairhead_sim::Outcome;
 use fairhead_sim::idled::IdledForLimit;
 use fairhead_sim::job::class_word;
@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// What every group got under every scheduler; nothing if the jobs name none.
-pub(super) fn table(report: &Report<'_>) -> Option<Table<'static>> {
+pub(crate) fn table(report: &Report<'_>) -> Option<Table<'static>> {
     let columns = vec![
         ("cgroup", Best::None),
         ("scheduler", Best::None),
@@ -53,7 +53,7 @@ pub(super) fn table(report: &Report<'_>) -> Option<Table<'static>> {
 }
 
 /// What groups were given and schedulers do not keep, in one line; nothing if all keep all.
-pub(super) fn not_kept(report: &Report<'_>) -> String {
+pub(crate) fn not_kept(report: &Report<'_>) -> String {
     let words: BTreeSet<&str> = report.outcomes.iter().flat_map(|o| &o.groups_not_kept).copied().collect();
     let under = |word: &str| {
         let names = report.outcomes.iter().filter(|o| o.groups_not_kept.contains(&word));
@@ -77,7 +77,7 @@ pub(super) fn not_kept(report: &Report<'_>) -> String {
 }
 
 /// A warning for each scheduler that kept the disk idle for groups that waited for their limit.
-pub(super) fn idled(report: &Report<'_>) -> String {
+pub(crate) fn idled(report: &Report<'_>) -> String {
     let warning = |o: &Outcome| {
         let idled = IdledForLimit::of(o)?;
         Some(format!("warning: {}; compare\n", idled.words(&o.scheduler)))
@@ -131,7 +131,7 @@ fn mean(ns: &Split, stats: &GroupStats) -> Option<Duration> {
 }
 
 /// All groups of a run; null if the jobs name none.
-pub(super) fn json(o: &Outcome) -> Value {
+pub(crate) fn json(o: &Outcome) -> Value {
     if o.groups.is_empty() {
         return Value::Null;
     }

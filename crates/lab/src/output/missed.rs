@@ -18,7 +18,7 @@ fn of<'c>(job: &Job, clients: impl Iterator<Item = &'c ClientStats>) -> Vec<Rate
 }
 
 /// Adds them to a job's figures.
-pub(super) fn add<'c>(entry: &mut Value, job: &Job, clients: impl Iterator<Item = &'c ClientStats>) {
+pub(crate) fn add<'c>(entry: &mut Value, job: &Job, clients: impl Iterator<Item = &'c ClientStats>) {
     let object = |m: &Rate| {
         let option = if m.in_calls { "rate_iops" } else { "rate" };
         json!({ "option": option, "direction": m.way, "wanted_per_s": m.wanted, "got_per_s": m.got })
@@ -27,7 +27,7 @@ pub(super) fn add<'c>(entry: &mut Value, job: &Job, clients: impl Iterator<Item 
 }
 
 /// A line for each rate that was missed under any scheduler.
-pub(super) fn lines(report: &Report<'_>) -> String {
+pub(crate) fn lines(report: &Report<'_>) -> String {
     let mut text = String::new();
     for (i, job) in report.jobs().jobs.iter().enumerate() {
         let mut all: BTreeMap<(&str, bool, u64), Vec<String>> = BTreeMap::new();

@@ -18,8 +18,9 @@ use fairhead_sim::Outcome;
 use fairhead_sim::metrics::{DiskOutcome, DiskPoint, DiskStats, Frames, StartUp, Together, rate};
 
 /// A table; `coloured` for terminals.
-pub(crate) struct Human {
-    pub(crate) coloured: bool,
+pub struct Human {
+    /// Whether the best of each column is in bold, with codes for terminals.
+    pub coloured: bool,
 }
 
 impl Export for Human {
@@ -63,7 +64,7 @@ impl Export for Human {
 }
 
 /// What every job got under every scheduler.
-pub(super) fn jobs_table(report: &Report<'_>) -> Table<'static> {
+pub(crate) fn jobs_table(report: &Report<'_>) -> Table<'static> {
     let columns = vec![
         ("job", Best::None),
         ("scheduler", Best::None),
@@ -142,21 +143,23 @@ fn figures(sum: &Sum) -> Vec<Cell> {
 }
 
 /// The mean time of start-ups; `>` when one was given up.
-pub(super) fn startup(mean: Option<StartUp>) -> Cell {
+#[must_use]
+pub fn startup(mean: Option<StartUp>) -> Cell {
     let cell = Cell::time(mean.map(|s| s.took));
     let sign = if mean.is_some_and(|s| !s.finished) { ">" } else { "" };
     Cell { text: format!("{sign}{}", cell.text), ..cell }
 }
 
 /// `3 of 480 (0.62%)`.
-pub(super) fn dropped(f: Frames) -> Cell {
+#[must_use]
+pub fn dropped(f: Frames) -> Cell {
     let hundredths = f.drop_rate() / 10;
     let share = format!("{}.{:02}%", hundredths / 100, hundredths % 100);
     Cell { text: format!("{} of {} ({share})", f.dropped, f.all()), value: Some(f.drop_rate()) }
 }
 
 /// What the disk did meanwhile.
-pub(super) fn disk_table(report: &Report<'_>) -> Table<'static> {
+pub(crate) fn disk_table(report: &Report<'_>) -> Table<'static> {
     let columns = vec![
         ("disk", Best::None),
         ("scheduler", Best::None),
@@ -201,7 +204,7 @@ fn scheduler_of(o: &Outcome, disk: &DiskOutcome) -> String {
 
 /// What the processors did meanwhile; `None` on hosts whose lab does not tell. Shares of the time that they
 /// worked.
-pub(super) fn cpu_table(report: &Report<'_>) -> Option<Table<'static>> {
+pub(crate) fn cpu_table(report: &Report<'_>) -> Option<Table<'static>> {
     let columns = vec![
         ("processors", Best::None),
         ("scheduler", Best::None),
@@ -273,7 +276,7 @@ fn series_table(report: &Report<'_>) -> Table<'static> {
 }
 
 /// A share of the time, in percent.
-pub(super) fn share(part: Duration, whole: Duration) -> String {
+pub(crate) fn share(part: Duration, whole: Duration) -> String {
     if whole.is_zero() {
         return String::new();
     }

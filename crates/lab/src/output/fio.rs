@@ -25,11 +25,11 @@ use super::json::{Bins, directions, float, percent, pretty, programs, syncs};
 use super::{Export, Report, Sum, Unit, units};
 
 /// fio's.
-pub(crate) struct JsonPlus;
+pub struct JsonPlus;
 
 /// How often fio takes a sample of bandwidth and calls per second.
 //= fio-3.33 HOWTO bwavgtime, iopsavgtime
-pub(crate) const SAMPLE: Duration = Duration::from_ms(500);
+pub const SAMPLE: Duration = Duration::from_ms(500);
 
 impl Export for JsonPlus {
     fn render(&self, report: &Report<'_>) -> String {

@@ -67,7 +67,7 @@ fn ratio(first: Duration, other: Duration) -> Option<u64> {
 /// As many groups as a terminal is wide.
 const GROUPS_SHOWN: usize = 8;
 
-pub(super) fn human(report: &Report<'_>, interval: Duration, coloured: bool) -> String {
+pub(crate) fn human(report: &Report<'_>, interval: Duration, coloured: bool) -> String {
     let mut text = format!("disk time of control groups per {}", time(interval));
     if let Some(first) = report.outcomes.first().and_then(|o| o.groups.get(1)) {
         text.push_str(&format!(", and the ratio of {} to others", first.path));
@@ -121,7 +121,7 @@ fn table(o: &Outcome, interval: Duration, shown: &[Column<'_>], coloured: bool) 
 }
 
 /// Null for schedulers that charge none.
-pub(super) fn json(o: &Outcome, interval: Duration) -> Value {
+pub(crate) fn json(o: &Outcome, interval: Duration) -> Value {
     if !is_charged(o) {
         return Value::Null;
     }
@@ -146,7 +146,7 @@ fn hundredths(n: u64) -> f64 {
 }
 
 /// A line per scheduler, group and interval.
-pub(super) fn csv(report: &Report<'_>, interval: Duration) -> String {
+pub(crate) fn csv(report: &Report<'_>, interval: Duration) -> String {
     let mut text = "scheduler,disk,seed,cgroup,start_ns,interval_ns,disk_time_ns\n".to_owned();
     for o in report.outcomes.iter().filter(|o| is_charged(o)) {
         for c in columns(o) {

@@ -5,15 +5,15 @@ use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_core::sched::catalogue::Named;
 use fairhead_sim::job::{nearest, size_value, time_value};
 
-use crate::error::CliError;
+use crate::Error;
 
 /// A scheduler of the run: its name and its tunables.
 #[derive(Debug, Clone)]
-pub(crate) struct Scheduler {
+pub struct Scheduler {
     /// The name of a preset, or of a scheduler from outside.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Its tunables, as set.
-    pub(crate) config: AnyConfig,
+    pub config: AnyConfig,
 }
 
 impl From<Named> for Scheduler {
@@ -23,8 +23,11 @@ impl From<Named> for Scheduler {
 }
 
 /// Sets a tunable of those of the `schedulers` that are called so, or are presets of the scheduler that is.
-pub(crate) fn set(schedulers: &mut [Scheduler], text: &str) -> Result<(), CliError> {
-    let misuse = |m: String| CliError::Misuse(format!("--set {text}: {m}"));
+///
+/// # Errors
+/// If the text is not of that form, or names something that is not in the run, or a value that cannot be.
+pub fn set(schedulers: &mut [Scheduler], text: &str) -> Result<(), Error> {
+    let misuse = |m: String| Error::Misuse(format!("--set {text}: {m}"));
     let example = "write SCHED.TUNABLE=VALUE, such as cfq.slice_idle=4ms";
     let Some((path, value)) = text.split_once('=') else { return Err(misuse(format!("no '='; {example}"))) };
     // Names of schedulers have dots (cfq-2.6.10), names of tunables have none.
@@ -52,7 +55,8 @@ pub(crate) fn set(schedulers: &mut [Scheduler], text: &str) -> Result<(), CliErr
 
 /// Whether the preset `name` of these is what is called `sched`: it has that name, or none has and it is a
 /// preset of that scheduler.
-pub(crate) fn is_meant(schedulers: &[Scheduler], name: &str, sched: &str) -> bool {
+#[must_use]
+pub fn is_meant(schedulers: &[Scheduler], name: &str, sched: &str) -> bool {
     let exact = schedulers.iter().any(|s| s.name == sched);
     name == sched || (!exact && schedulers.iter().any(|s| s.name == name && s.config.scheduler() == sched))
 }
@@ -109,7 +113,8 @@ fn wanted(t: &Tunable) -> String {
 }
 
 /// The range of a tunable, for people.
-pub(crate) fn range(t: &Tunable) -> String {
+#[must_use]
+pub fn range(t: &Tunable) -> String {
     match (t.unit, t.max) {
         (Unit::Choice(words), _) => words.join(" | "),
         (Unit::Switch, _) => "0 | 1".to_owned(),

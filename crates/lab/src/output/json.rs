@@ -11,7 +11,7 @@ use fairhead_sim::metrics::{ClientStats, DiskOutcome, DiskStats, OpStats, StartU
 use serde_json::{Map, Value, json};
 
 use super::{Export, Report, Sum, missed};
-use crate::tunables::Scheduler;
+use crate::Scheduler;
 
 /// The percentiles that fio reports by default.
 //= fio-3.33 HOWTO percentile_list
@@ -19,7 +19,7 @@ const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 /// Our own layout.
-pub(crate) struct Json;
+pub struct Json;
 
 impl Export for Json {
     fn render(&self, report: &Report<'_>) -> String {
@@ -29,7 +29,7 @@ impl Export for Json {
 
 impl Json {
     /// As a value.
-    pub(super) fn value(report: &Report<'_>) -> Value {
+    pub(crate) fn value(report: &Report<'_>) -> Value {
         let plan = report.plan;
         let runs: Vec<Value> =
             plan.schedulers.iter().zip(report.outcomes).map(|(s, o)| run(report, s, o)).collect();
@@ -46,7 +46,9 @@ impl Json {
     }
 }
 
-pub(super) fn pretty(value: &Value) -> String {
+/// A value as text, with a line break at its end.
+#[must_use]
+pub fn pretty(value: &Value) -> String {
     // Values made of maps with text keys and finite numbers can always be written.
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
@@ -125,7 +127,7 @@ fn client(c: &ClientStats) -> Value {
 }
 
 /// Adds fio's `sync`: what fsync and fdatasync took.
-pub(super) fn syncs(entry: &mut Value, sum: &Sum, bins: Bins) {
+pub(crate) fn syncs(entry: &mut Value, sum: &Sum, bins: Bins) {
     entry["sync"] = json!({ "total_ios": sum.sync.calls, "lat_ns": latency(&sum.sync, bins) });
 }
 
@@ -139,7 +141,7 @@ fn together(entry: &mut Value, sum: &Sum) {
 
 /// Adds what only some jobs have: `steadystate`, and what programs tell of themselves, `startup_time` (the
 /// mean, each start-up's, and whether it was given up), `replayed`, and `frames`.
-pub(super) fn programs(entry: &mut Value, sum: &Sum) {
+pub(crate) fn programs(entry: &mut Value, sum: &Sum) {
     let Value::Object(map) = entry else { return };
     if let Some(steady) = &sum.steady {
         map.insert("steadystate".to_owned(), steadystate(steady));
@@ -288,13 +290,13 @@ fn series(report: &Report<'_>, o: &Outcome) -> Value {
 
 /// Whether to write out whole histograms.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bins {
+pub(crate) enum Bins {
     With,
     Without,
 }
 
 /// Adds fio's `read`, `write` and `trim`.
-pub(super) fn directions(entry: &mut Value, sum: &Sum, bins: Bins) {
+pub(crate) fn directions(entry: &mut Value, sum: &Sum, bins: Bins) {
     let Value::Object(map) = entry else { return };
     let all = [
         ("read", &sum.read, sum.read_rate),
@@ -359,15 +361,19 @@ fn latency(stats: &OpStats, bins: Bins) -> Value {
 }
 
 /// `n` thousandths as a number.
-pub(super) fn thousandths(n: u64) -> f64 {
+pub(crate) fn thousandths(n: u64) -> f64 {
     float(n) / 1000.0
 }
 
-pub(super) fn percent(part: Duration, whole: Duration) -> f64 {
+/// A part of a time in percent; 0 of nothing.
+#[must_use]
+pub fn percent(part: Duration, whole: Duration) -> f64 {
     if whole.is_zero() { 0.0 } else { float(part.as_ns()) / float(whole.as_ns()) * 100.0 }
 }
 
+/// A number as JSON has it.
+#[must_use]
 #[allow(clippy::cast_precision_loss, reason = "for reports; 53 bits of nanoseconds are 104 days")]
-pub(super) fn float(n: u64) -> f64 {
+pub fn float(n: u64) -> f64 {
     n as f64
 }

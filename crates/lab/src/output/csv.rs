@@ -7,7 +7,7 @@ use fairhead_sim::Outcome;
 use fairhead_sim::metrics::{DiskOutcome, rate};
 
 /// Comma-separated values with a heading.
-pub(crate) struct Csv;
+pub struct Csv;
 
 impl Export for Csv {
     fn render(&self, report: &Report<'_>) -> String {
@@ -140,7 +140,9 @@ fn series(report: &Report<'_>) -> String {
     text
 }
 
-pub(super) fn quoted(text: &str) -> String {
+/// A field, quoted if it needs to be (RFC 4180).
+#[must_use]
+pub fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));
     }

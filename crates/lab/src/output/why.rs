@@ -35,7 +35,7 @@ fn whose(report: &Report<'_>) -> String {
 }
 
 /// Returns the chapters of a page; none without `--why`.
-pub(super) fn chapters(report: &Report<'_>) -> Vec<Chapter> {
+pub(crate) fn chapters(report: &Report<'_>) -> Vec<Chapter> {
     if report.why.is_empty() {
         return Vec::new();
     }
@@ -52,7 +52,7 @@ pub(super) fn chapters(report: &Report<'_>) -> Vec<Chapter> {
 }
 
 /// The chapter for people.
-pub(super) fn human(report: &Report<'_>, coloured: bool) -> String {
+pub(crate) fn human(report: &Report<'_>, coloured: bool) -> String {
     let mut text = format!("where the time of {} went\n\n", whose(report));
     text.push_str(&shares(report).render(coloured));
     for (outcome, why) in report.outcomes.iter().zip(report.why) {
@@ -356,7 +356,7 @@ fn bytes(n: u64) -> String {
 }
 
 /// Adds `why` to each run, if it was asked for.
-pub(super) fn json(report: &Report<'_>, mut runs: Vec<Value>) -> Vec<Value> {
+pub(crate) fn json(report: &Report<'_>, mut runs: Vec<Value>) -> Vec<Value> {
     let name = report.plan.why.as_ref().map_or("", |w| w.name.as_str());
     for (run, w) in runs.iter_mut().zip(report.why) {
         let clients: Vec<Value> =
