@@ -66,7 +66,8 @@ pub struct Question {
     pub interval: Option<String>,
     /// How often the disk time of control groups is reported. Default: not at all.
     pub watch: Option<String>,
-    /// Whose time is to be explained: `JOB`, `JOB.CLONE`, or one of these and `@FROM-TO`. Default: none.
+    /// The clients whose time is to be explained: `JOB`, `JOB.CLONE`, or one of these and `@FROM-TO`.
+    /// Default: none.
     pub why: Option<String>,
 }
 
