@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod adios;
+pub mod iocost;
+mod lists;
 
 use fairhead_core::sched::outside::{Factory, Of};
 
@@ -13,5 +15,10 @@ use fairhead_core::sched::outside::{Factory, Of};
 pub static ADIOS: Of<adios::Adios> =
     Of::new("deadlines from a learned latency of the disk, batches within a window, for flash");
 
+/// io.cost, over no scheduler.
+pub static IOCOST: Of<iocost::IoCost> =
+    Of::new("shares of groups by what requests cost, as cgroup v2's io.cost")
+        .keeping(&["weight", "leaf_weight"]);
+
 /// All schedulers of this crate.
-pub static ALL: [&dyn Factory; 1] = [&ADIOS];
+pub static ALL: [&dyn Factory; 2] = [&ADIOS, &IOCOST];

@@ -2,7 +2,7 @@
 
 use fairhead_core::Op;
 use fairhead_core::sched::catalogue::Catalogue;
-use fairhead_outside::{ADIOS, ALL, adios};
+use fairhead_outside::{ADIOS, ALL, IOCOST, adios};
 use fairhead_suite::{SERVICE_MAX, Suite};
 
 #[test]
@@ -33,4 +33,23 @@ fn adios_storms() {
 #[test]
 fn adios_small_cases() {
     adios().small_cases();
+}
+
+/// Each of those that are here already, and the request itself, may wait for a budget until the disk has had
+/// nothing to do for long enough, and for its service.
+fn iocost() -> Suite {
+    Suite::of(&IOCOST).bounded(|config, load, _| {
+        let stall = fairhead_core::Duration::from_ns(config.get("stall_max")?);
+        Some((SERVICE_MAX + stall + load.tick * 2) * (load.requests + load.depth))
+    })
+}
+
+#[test]
+fn iocost_storms() {
+    iocost().storms("iocost_storms");
+}
+
+#[test]
+fn iocost_small_cases() {
+    iocost().small_cases();
 }
