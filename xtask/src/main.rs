@@ -14,6 +14,7 @@
 //! cargo xtask dist --deb | --static the package for Debian and Ubuntu; the program without libraries
 //! cargo xtask dist --c-api [PREFIX] the C library, its header and pkg-config's file → target/dist/c-api
 //! cargo xtask mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE]   how many of COUNT drawn small changes of the code the tests notice (300, seed 1); or of BFQ's rules, by their own unit tests (20, seed 1); or of some files; or of those that survived before
+//! cargo xtask kernel test           the module for Linux: builds it, and tries it in a virtual machine
 //! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
 //! ```
 //!
@@ -35,6 +36,8 @@ mod fuzz;
 mod grid;
 mod hero;
 mod json;
+mod kernel;
+mod kernel_packages;
 mod links;
 mod mutants;
 mod shell;
@@ -50,7 +53,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | figures [--check] | api [--check] | ffi | debian | dist [--deb | --static | --c-api [PREFIX]] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | figures [--check] | api [--check] | ffi | debian | dist [--deb | --static | --c-api [PREFIX]] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         }),
         ["debian"] => steps::package_in_debian(),
         ["dist", rest @ ..] => dist::run(rest),
+        ["kernel", "test"] => kernel::test().and_then(steps::verdict),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["tidy"] => tidy::list(None),
         ["tidy", "--lower"] => tidy::lower(),

@@ -62,6 +62,23 @@ pub(crate) struct Count {
     skipped: usize,
 }
 
+impl Count {
+    /// One more has passed.
+    pub(crate) fn pass(&mut self) {
+        self.passed += 1;
+    }
+
+    /// One more has failed.
+    pub(crate) fn fail(&mut self) {
+        self.failed += 1;
+    }
+
+    /// How many have passed.
+    pub(crate) fn passed(self) -> usize {
+        self.passed
+    }
+}
+
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
@@ -134,6 +151,15 @@ pub(crate) fn run() -> ExitCode {
     }
     println!("{total}");
     if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints the outcome of one step that was asked for by itself; an error if tests failed.
+pub(crate) fn verdict(outcome: Outcome) -> Result<(), String> {
+    println!("{outcome}");
+    match outcome {
+        Outcome::Tests(Count { failed: 1.., .. }) => Err("tests failed".to_owned()),
+        _ => Ok(()),
+    }
 }
 
 fn plain(command: &mut Command) -> Result<Outcome, String> {

@@ -193,6 +193,22 @@ pub extern "C" fn fh_create_abandoned() {
     crate::memory::abandon();
 }
 
+/// Panics in the middle of a call: to try what a driver does then. Returns only if the instance is poisoned.
+///
+/// # Safety
+/// `at` points to an instance.
+#[cfg(not(feature = "std"))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fh_panic(at: *mut Instance) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe {
+        crate::instance::with(at, |it| {
+            it.healthy(|_| panic!("a panic was asked for"));
+            Err(FH_E_POISONED)
+        })
+    }
+}
+
 /// Passes a result on; an error as a status, with its words where C wants them.
 ///
 /// # Safety

@@ -25,12 +25,12 @@ pub(crate) fn of(config: &AnyConfig) -> Need {
         AnyConfig::CfqRoundRobin(_) => [66560, 320, 176, 1264, 64, 2032],
         AnyConfig::CfqTs1(_) => [66560, 304, 168, 1264, 64, 2032],
         AnyConfig::CfqTs2(_) => [66560, 304, 168, 1264, 64, 2032],
-        AnyConfig::Cfq(_) => [71936, 312, 640, 6272, 64, 7040],
+        AnyConfig::Cfq(_) => [71936, 576, 376, 6272, 64, 7040],
         AnyConfig::Bfq(_) => [79872, 979, 1700, 2000, 64, 2256],
         AnyConfig::FairNoop(_) => [66816, 256, 0, 1740, 64, 2516],
         AnyConfig::FairDeadline(_) => [66816, 288, 0, 1816, 64, 2580],
         AnyConfig::FairAnticipatory(_) => [67328, 292, 144, 1888, 64, 2660],
-        AnyConfig::FairCfq(_) => [72448, 312, 640, 6736, 64, 7508],
+        AnyConfig::FairCfq(_) => [72448, 580, 376, 6736, 64, 7508],
         // The ABI makes built-in schedulers only.
         AnyConfig::Outside(_) => [0; 6],
     })

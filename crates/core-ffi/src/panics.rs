@@ -15,7 +15,13 @@
 //! that would have to be dropped). The call was then left in its middle: the next call on this instance finds
 //! it still entered, and poisons it instead of refusing it, as it would with std. So a kernel's disk still
 //! serves requests, first in first out. If the left call was `fh_create`, there is no instance in its memory,
-//! and `fh_create_abandoned` must be called before the next creation.
+//! and `fh_create_abandoned` must be called before the next creation. `fh_panic` panics on purpose, for
+//! tests. The two are not in the header, as they are there without std only:
+//!
+//! ```c
+//! void fh_create_abandoned(void);
+//! int32_t fh_panic(fh_elevator *elevator);
+//! ```
 
 #[cfg(feature = "std")]
 use crate::texts::Text;

@@ -29,6 +29,17 @@ fn limits(tags: u16, tasks: u32, groups: u32, trace: u32) -> Limits {
 /// Just below and above powers of two, where hash tables double.
 const COUNTS: [u32; 9] = [1, 2, 5, 33, 64, 129, 1025, 4096, 8193];
 
+/// Tags, tasks and groups that differ, as a kernel's queues have them.
+const MIXED: [[u32; 3]; 7] = [
+    [256, 64, 1],
+    [256, 128, 32],
+    [512, 128, 32],
+    [1024, 128, 32],
+    [512, 32, 128],
+    [4096, 16, 300],
+    [100, 1000, 10],
+];
+
 #[test]
 fn what_is_asked_for_is_enough() {
     let mut worst = (1.0_f64, String::new());
@@ -39,7 +50,7 @@ fn what_is_asked_for_is_enough() {
             let tags = u16::try_from(n).unwrap();
             [limits(tags, 1, 1, 0), limits(1, n, 1, 0), limits(1, 1, n, 0), limits(tags, n, n, n)]
         });
-        for limits in grid.chain([Limits::default()]) {
+        for limits in grid.chain(MIXED.map(|[tags, tasks, groups]| limits(tags as u16, tasks, groups, 0))) {
             let bound = bytes(&config, &limits).expect("a size");
             let Some(used) = used(&limits, config, bound) else {
                 panic!("{name}: {bound} bytes are too few for {limits:?}: {:?} in need.rs", of(&config).0)
@@ -71,7 +82,10 @@ fn lines_of_need() {
                 let tags = u16::try_from(n).unwrap();
                 let l = [limits(tags, 1, 1, 0), limits(1, n, 1, 0), limits(1, 1, n, 0), limits(1, 1, 1, n)];
                 let beyond = if which == 3 { several } else { one };
-                (used(l[which - 1], config).saturating_sub(beyond), u64::from(n))
+                let more = used(l[which - 1], config).saturating_sub(beyond);
+                // With several groups a task can have requests in each, and a queue for each tag.
+                let split = if which == 1 { used(limits(tags, 1, 2, 0), config) - several } else { 0 };
+                (more.max(split), u64::from(n))
             };
             // The slope is that of large tables; what small ones need beyond it is needed in any case.
             let large = [1025, 4097, 8193, 32769].map(at);

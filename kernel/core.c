@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Calls of the core.
+ *
+ * Each call is made with the queue's lock held and interrupts off, is guarded, and is written to the log.
+ *
+ * Guard. The core is Rust, and a bug in it panics. A panic comes to fh_panic_hook() below, which goes back to
+ * where the call was made (guard.S); frames of the core hold nothing that would have to be given back. The next
+ * call finds the elevator entered, and poisons it: from then on requests are served in order of arrival. The
+ * call that panicked is made once more, so that nothing is lost: where its effect was there already, the answer
+ * is FH_E_STATE, which counts as done.
+ *
+ * Creation needs more stack than a system call can be sure of (about 10 KiB), so it runs on a worker's.
+ */
+#include <linux/kernel.h>
+#include <linux/percpu.h>
+#include <linux/vmalloc.h>
+#include <linux/workqueue.h>
+#include "fairhead_module.h"
+
+/* Where to go back to. The first eight words are guard.S's. */
+struct fhk_guard {
+	unsigned long registers[8];
+	struct fhk_guard *outer;
+};
+
+long fhk_mark(struct fhk_guard *guard) __attribute__((returns_twice));
+void __noreturn fhk_back(struct fhk_guard *guard);
+
+/* The guard of the call that this processor is in. Calls do not sleep. */
+static DEFINE_PER_CPU(struct fhk_guard *, fhk_guards);
+
+void __noreturn fh_panic_hook(const char *message, size_t length);
+void fh_create_abandoned(void);
+s32 fh_panic(fh_elevator *elevator);
+
+void __noreturn fh_panic_hook(const char *message, size_t length)
+{
+	struct fhk_guard *guard = this_cpu_read(fhk_guards);
+
+	pr_crit("the core panicked: %.*s\n", (int)length, message);
+	BUG_ON(!guard);
+	fhk_back(guard);
+}
+
+/* Makes a call that may panic; true if it did. With preemption off. */
+#define guarded(call) ({						\
+	struct fhk_guard guard;						\
+	bool panicked;							\
+									\
+	guard.outer = this_cpu_read(fhk_guards);			\
+	panicked = fhk_mark(&guard) != 0;				\
+	if (!panicked) {						\
+		this_cpu_write(fhk_guards, &guard);			\
+		call;							\
+	}								\
+	this_cpu_write(fhk_guards, guard.outer);			\
+	panicked;							\
+})
+
+static const char *const call_names[FHK_CALLS] = {
+	[FHK_INSERT] = "insert", [FHK_MAY_MERGE] = "may_merge", [FHK_GROW] = "grow", [FHK_JOINED] = "joined",
+	[FHK_REMOVE] = "remove", [FHK_DISPATCH] = "dispatch", [FHK_COMPLETE] = "complete",
+	[FHK_REQUEUE] = "requeue", [FHK_TIMER] = "timer", [FHK_NEXT_TIMER] = "next_timer",
+	[FHK_WANTS_RUN] = "wants_run", [FHK_SET] = "set", [FHK_TASK_EXIT] = "task_exit",
+	[FHK_SET_WEIGHT] = "set_weight", [FHK_SET_PARENT] = "set_parent", [FHK_GROUP_EXIT] = "group_exit",
+};
+
+/* The seeded panic: which call, how many of them until then, and whether it is made first. For tests. */
+static enum fhk_call fault_call;
+static bool fault_after;
+static atomic_t fault_left = ATOMIC_INIT(0);
+
+/* Reads CALL:COUNT or CALL:COUNT:after. */
+static int parse_fault(void)
+{
+	char text[32], *rest = text;
+	const char *call, *count, *after;
+	unsigned int i, n;
+
+	if (!fhk_fault || !*fhk_fault)
+		return 0;
+	if (strscpy(text, fhk_fault, sizeof(text)) < 0)
+		return -EINVAL;
+	call = strsep(&rest, ":");
+	count = strsep(&rest, ":");
+	after = strsep(&rest, ":");
+	if (!count || kstrtouint(count, 10, &n) || !n || rest || (after && strcmp(after, "after")))
+		return -EINVAL;
+	for (i = 1; i < FHK_CALLS; i++) {
+		if (call_names[i] && !strcmp(call_names[i], call)) {
+			fault_call = i;
+			fault_after = after;
+			atomic_set(&fault_left, n);
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static bool seeded_panic(struct fhk_queue *fq, enum fhk_call call, bool after)
+{
+	if (likely(call != fault_call) || after != fault_after || !atomic_dec_and_test(&fault_left))
+		return false;
+	return guarded(fh_panic(fq->core));
+}
+
+static noinline void panicked(struct fhk_queue *fq)
+{
+	struct fhk_record *r = fhk_log_next(fq);
+
+	if (r)
+		r->call = FHK_PANICKED;
+	fq->poisoned = true;
+	pr_crit("%s: %s is poisoned, and serves requests in order of arrival\n",
+		fq->q->disk ? fq->q->disk->disk_name : "?", fq->type->elevator.elevator_name);
+}
+
+/* Makes a call, once more if it panics; `done` is the answer if it was done by then. */
+#define call_core(fq, kind, done, call) ({				\
+	s32 answer = 0;							\
+									\
+	if (unlikely(seeded_panic(fq, kind, false)))			\
+		panicked(fq);						\
+	if (unlikely(guarded(answer = (call)) || seeded_panic(fq, kind, true))) {	\
+		panicked(fq);						\
+		answer = (call);					\
+		if (answer == FH_E_STATE)				\
+			answer = (done);				\
+	}								\
+	answer;								\
+})
+
+/* Reads the clock. Another processor may have read it later, and come first. */
+static u64 now(struct fhk_queue *fq)
+{
+	fq->now = max(fq->now, ktime_get_ns());
+	return fq->now;
+}
+
+static void note(struct fhk_queue *fq, struct fhk_record record, s32 answer)
+{
+	struct fhk_record *r = fhk_log_next(fq);
+
+	if (!r)
+		return;
+	record.answer = answer;
+	record.now = fq->now;
+	*r = record;
+}
+
+static struct fhk_record of_request(enum fhk_call call, u16 tag, const struct fh_request *request)
+{
+	return (struct fhk_record) {
+		.call = call, .tag = tag, .number = request->sector, .sectors = request->sectors,
+		.task = request->task, .group = request->group, .op = request->op, .flags = request->flags,
+		.priority = request->prio_class << 4 | request->prio_level,
+	};
+}
+
+s32 fhk_core_insert(struct fhk_queue *fq, u16 tag, const struct fh_request *request)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_INSERT, FH_QUEUED, fh_insert(fq->core, t, tag, request, NULL));
+
+	note(fq, of_request(FHK_INSERT, tag, request), answer);
+	return answer;
+}
+
+s32 fhk_core_may_merge(struct fhk_queue *fq, u16 into, const struct fh_request *request)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_MAY_MERGE, 0, fh_may_merge(fq->core, t, into, request));
+
+	note(fq, of_request(FHK_MAY_MERGE, into, request), answer);
+	return answer;
+}
+
+s32 fhk_core_grow(struct fhk_queue *fq, u16 tag, s32 end, u32 sectors)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_GROW, FH_OK, fh_grow(fq->core, t, tag, end, sectors));
+
+	note(fq, (struct fhk_record){ .call = FHK_GROW, .tag = tag, .number = end, .sectors = sectors }, answer);
+	return answer;
+}
+
+s32 fhk_core_joined(struct fhk_queue *fq, u16 kept, u16 gone)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_JOINED, FH_OK, fh_joined(fq->core, t, kept, gone));
+
+	note(fq, (struct fhk_record){ .call = FHK_JOINED, .tag = kept, .other = gone }, answer);
+	return answer;
+}
+
+s32 fhk_core_remove(struct fhk_queue *fq, u16 tag)
+{
+	s32 answer = call_core(fq, FHK_REMOVE, FH_OK, fh_remove(fq->core, tag));
+
+	note(fq, (struct fhk_record){ .call = FHK_REMOVE, .tag = tag }, answer);
+	return answer;
+}
+
+s32 fhk_core_dispatch(struct fhk_queue *fq, u16 *tag)
+{
+	u64 t = now(fq);
+	u32 hold = 0;
+	s32 answer = call_core(fq, FHK_DISPATCH, FH_EMPTY, fh_dispatch(fq->core, t, tag, &hold));
+
+	note(fq, (struct fhk_record){ .call = FHK_DISPATCH, .tag = *tag, .group = hold }, answer);
+	return answer;
+}
+
+s32 fhk_core_complete(struct fhk_queue *fq, u16 tag)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_COMPLETE, FH_OK, fh_complete(fq->core, t, tag, NULL, 0, NULL));
+
+	note(fq, (struct fhk_record){ .call = FHK_COMPLETE, .tag = tag }, answer);
+	return answer;
+}
+
+s32 fhk_core_requeue(struct fhk_queue *fq, u16 tag)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_REQUEUE, FH_OK, fh_requeue(fq->core, t, tag));
+
+	note(fq, (struct fhk_record){ .call = FHK_REQUEUE, .tag = tag }, answer);
+	return answer;
+}
+
+s32 fhk_core_timer(struct fhk_queue *fq)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_TIMER, FH_OK, fh_timer(fq->core, t));
+
+	note(fq, (struct fhk_record){ .call = FHK_TIMER }, answer);
+	return answer;
+}
+
+s32 fhk_core_next_timer(struct fhk_queue *fq, u64 *when)
+{
+	u32 why = 0;
+	s32 answer;
+
+	*when = 0;
+	answer = call_core(fq, FHK_NEXT_TIMER, 0, fh_next_timer(fq->core, when, &why));
+	note(fq, (struct fhk_record){ .call = FHK_NEXT_TIMER, .number = *when, .group = why }, answer);
+	return answer;
+}
+
+s32 fhk_core_wants_run(struct fhk_queue *fq)
+{
+	s32 answer = call_core(fq, FHK_WANTS_RUN, 0, fh_wants_run(fq->core));
+
+	note(fq, (struct fhk_record){ .call = FHK_WANTS_RUN }, answer);
+	return answer;
+}
+
+s32 fhk_core_set(struct fhk_queue *fq, unsigned int index, u64 value)
+{
+	const char *name = fhk_tunable_name(fq->type, index);
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_SET, FH_E_REFUSED, fh_set(fq->core, t, name, value));
+
+	note(fq, (struct fhk_record){ .call = FHK_SET, .sectors = index, .number = value }, answer);
+	return answer;
+}
+
+s32 fhk_core_get(struct fhk_queue *fq, const char *name, u64 *value)
+{
+	return fh_get(fq->core, name, value);
+}
+
+s32 fhk_core_task_exit(struct fhk_queue *fq, u32 task)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_TASK_EXIT, FH_OK, fh_task_exit(fq->core, t, task));
+
+	note(fq, (struct fhk_record){ .call = FHK_TASK_EXIT, .task = task }, answer);
+	return answer;
+}
+
+s32 fhk_core_set_weight(struct fhk_queue *fq, u32 group, u32 weight)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_SET_WEIGHT, FH_OK, fh_set_weight(fq->core, t, group, weight));
+
+	note(fq, (struct fhk_record){ .call = FHK_SET_WEIGHT, .group = group, .sectors = weight }, answer);
+	return answer;
+}
+
+s32 fhk_core_set_parent(struct fhk_queue *fq, u32 group, u32 parent)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_SET_PARENT, FH_OK, fh_set_parent(fq->core, t, group, parent));
+
+	note(fq, (struct fhk_record){ .call = FHK_SET_PARENT, .group = group, .sectors = parent }, answer);
+	return answer;
+}
+
+s32 fhk_core_group_exit(struct fhk_queue *fq, u32 group)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_GROUP_EXIT, FH_OK, fh_group_exit(fq->core, t, group));
+
+	note(fq, (struct fhk_record){ .call = FHK_GROUP_EXIT, .group = group }, answer);
+	return answer;
+}
+
+/* A creation that a worker makes. */
+struct creation {
+	struct work_struct work;
+	struct fhk_queue *fq;
+	const struct fh_setting *settings;
+	size_t count, size;
+	void *block;
+	fh_elevator *core;
+	s32 status;
+	struct fh_error why;
+};
+
+/* The core lends its allocator one block at a time. */
+static DEFINE_MUTEX(creating);
+/* A worker that is there also when memory is short: the queue is frozen meanwhile. */
+static struct workqueue_struct *workers;
+
+static void create(struct work_struct *work)
+{
+	struct creation *it = container_of(work, struct creation, work);
+	struct fhk_queue *fq = it->fq;
+
+	mutex_lock(&creating);
+	preempt_disable();
+	if (guarded(it->status = fh_create(it->block, it->size, &fq->limits, fq->type->core, it->settings,
+					   it->count, &it->core, &it->why))) {
+		fh_create_abandoned();
+		it->status = FH_E_MEMORY;
+	}
+	preempt_enable();
+	mutex_unlock(&creating);
+}
+
+/* Makes a core with these settings. */
+static int make(struct creation *it)
+{
+	size_t align;
+
+	it->status = fh_size(&it->fq->limits, it->fq->type->core, &it->size, &align, &it->why);
+	if (it->status != FH_OK)
+		goto refused;
+	/* Whole pages, so the alignment is right. */
+	it->block = __vmalloc(it->size, GFP_KERNEL | __GFP_ZERO);
+	if (!it->block)
+		return -ENOMEM;
+	INIT_WORK_ONSTACK(&it->work, create);
+	queue_work(workers, &it->work);
+	flush_work(&it->work);
+	destroy_work_on_stack(&it->work);
+	if (it->status == FH_OK)
+		return 0;
+	vfree(it->block);
+refused:
+	pr_err("%s: %s\n", it->fq->type->core, it->why.text);
+	return it->status == FH_E_MEMORY ? -ENOMEM : -EINVAL;
+}
+
+int fhk_core_create(struct fhk_queue *fq)
+{
+	struct creation it = { .fq = fq };
+	int error = make(&it);
+
+	if (error)
+		return error;
+	fq->core = it.core;
+	fq->block = it.block;
+	return 0;
+}
+
+/* Writes the tunables as they are, but one. */
+static void read_settings(struct fhk_queue *fq, struct fh_setting *to, unsigned int index, u64 value)
+{
+	unsigned long flags;
+	unsigned int i;
+
+	spin_lock_irqsave(&fq->lock, flags);
+	for (i = 0; i < fq->type->tunable_count; i++) {
+		to[i].name = fhk_tunable_name(fq->type, i);
+		fh_get(fq->core, to[i].name, &to[i].value);
+		if (i == index)
+			to[i].value = value;
+	}
+	spin_unlock_irqrestore(&fq->lock, flags);
+}
+
+int fhk_core_remake(struct fhk_queue *fq, unsigned int index, u64 value)
+{
+	struct creation it = { .fq = fq, .count = fq->type->tunable_count };
+	struct fh_setting *settings = kcalloc(it.count, sizeof(*settings), GFP_KERNEL);
+	struct fhk_record *r;
+	fh_elevator *old;
+	int error;
+
+	if (!settings)
+		return -ENOMEM;
+	read_settings(fq, settings, index, value);
+	it.settings = settings;
+	error = make(&it);
+	kfree(settings);
+	if (error)
+		return error;
+	spin_lock_irq(&fq->lock);
+	old = fq->core;
+	fq->core = it.core;
+	swap(fq->block, it.block);
+	fq->held = false;
+	fq->poisoned = false;
+	r = fhk_log_next(fq);
+	if (r)
+		r->call = FHK_MADE_ANEW;
+	spin_unlock_irq(&fq->lock);
+	fh_destroy(old);
+	vfree(it.block);
+	return 0;
+}
+
+void fhk_core_destroy(struct fhk_queue *fq)
+{
+	fh_destroy(fq->core);
+	vfree(fq->block);
+}
+
+int fhk_core_init(void)
+{
+	if (parse_fault()) {
+		pr_err("fault=%s: want CALL:COUNT or CALL:COUNT:after, such as insert:100\n", fhk_fault);
+		return -EINVAL;
+	}
+	workers = alloc_workqueue("fairhead", WQ_UNBOUND | WQ_MEM_RECLAIM, 1);
+	return workers ? 0 : -ENOMEM;
+}
+
+void fhk_core_exit(void)
+{
+	destroy_workqueue(workers);
+}

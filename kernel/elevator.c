@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * A request's life between the block layer and the core.
+ *
+ *   prepared      the request is made; its sender's context is kept with it
+ *   inserted      it gets a tag and waits in the core; with no tag free, in `later`, in order
+ *   dispatched    the core has chosen it; it is at the device
+ *   handed back   by the driver, and inserted once more: the core issues it first
+ *   finished      the core is told, and the tag is free
+ *
+ * What the core does not take (a request without sectors, one that the block layer wants first) waits in `head`
+ * and goes before all others. If the core holds requests back, a timer or a completion runs the queue again.
+ *
+ * This is the version with one lock for a queue. It does not limit how many of the requests one task may have.
+ */
+#include <linux/sched/mm.h>
+#include <linux/vmalloc.h>
+#include "fairhead_module.h"
+
+static struct fhk_queue *queue_of(struct blk_mq_hw_ctx *hctx)
+{
+	return hctx->queue->elevator->elevator_data;
+}
+
+/* ----------------------------------------------------------------------------------- descriptions -- */
+
+void fhk_describe_op(blk_opf_t opf, struct fh_request *to)
+{
+	switch (opf & REQ_OP_MASK) {
+	case REQ_OP_DISCARD:
+	case REQ_OP_SECURE_ERASE:
+		to->op = FH_DISCARD;
+		break;
+	default:
+		to->op = op_is_write(opf) ? FH_WRITE : FH_READ;
+	}
+	if (op_is_sync(opf))
+		to->flags |= FH_SYNC;
+	if (opf & (REQ_META | REQ_PRIO))
+		to->flags |= FH_META;
+	/* Who writes and waits says so if more is to come. */
+	if (op_is_write(opf) && op_is_sync(opf) && !(opf & REQ_IDLE))
+		to->flags |= FH_NO_IDLE;
+}
+
+void fhk_describe(struct fhk_queue *fq, struct request *rq, struct fh_request *to)
+{
+	*to = (struct fh_request) {
+		.sector = blk_rq_pos(rq),
+		.sectors = blk_rq_sectors(rq),
+		.task = fhk_task(rq->elv.icq),
+		.group = fhk_group(fq, rq->bio),
+	};
+	fhk_describe_op(rq->cmd_flags, to);
+	fhk_priority(req_get_ioprio(rq), to);
+	if (!fhk_mergeable(rq))
+		to->flags |= FH_ALONE;
+}
+
+/* ------------------------------------------------------------------------------------------ timer -- */
+
+/* Sets the one timer as the core wants it. */
+static void set_timer(struct fhk_queue *fq)
+{
+	u64 when;
+
+	if (fhk_core_next_timer(fq, &when) != 1) {
+		/* One that fires without need does no harm. */
+		fq->due = 0;
+		hrtimer_try_to_cancel(&fq->timer);
+		return;
+	}
+	/* 0 says that it is not set. */
+	when = max(when, 1ULL);
+	if (when != fq->due) {
+		fq->due = when;
+		hrtimer_start(&fq->timer, ns_to_ktime(when), HRTIMER_MODE_ABS);
+	}
+}
+
+static enum hrtimer_restart timer_fires(struct hrtimer *timer)
+{
+	struct fhk_queue *fq = container_of(timer, struct fhk_queue, timer);
+	unsigned long flags;
+
+	spin_lock_irqsave(&fq->lock, flags);
+	fq->due = 0;
+	fq->timers++;
+	fhk_core_timer(fq);
+	set_timer(fq);
+	spin_unlock_irqrestore(&fq->lock, flags);
+	blk_mq_run_hw_queues(fq->q, true);
+	return HRTIMER_NORESTART;
+}
+
+/* -------------------------------------------------------------------------------------- insertion -- */
+
+/* A request gets a free tag and waits in the core. */
+static void insert_tagged(struct fhk_queue *fq, struct request *rq)
+{
+	struct fh_request request;
+	u16 tag = fq->free[--fq->free_count];
+
+	fhk_describe(fq, rq, &request);
+	if (fhk_core_insert(fq, tag, &request) < 0) {
+		/* Of a kind that the core does not know. */
+		fq->free[fq->free_count++] = tag;
+		fq->unknown++;
+		list_add_tail(&rq->queuelist, &fq->head);
+		return;
+	}
+	fq->slots[tag] = (struct fhk_slot){ rq, request.sector, request.sectors };
+	fhk_set_tag(rq, tag);
+	fq->inserted++;
+	fhk_merge_offer(fq, rq);
+}
+
+/* A request that the device had comes back. */
+static void insert_again(struct fhk_queue *fq, struct request *rq, u16 tag)
+{
+	fq->requeued++;
+	fq->waiting++;
+	if (fhk_core_requeue(fq, tag) != FH_OK)
+		list_add(&rq->queuelist, &fq->head);
+}
+
+static void insert(struct fhk_queue *fq, struct request *rq, blk_insert_t how, struct list_head *free)
+{
+	u16 tag;
+
+	RB_CLEAR_NODE(&rq->rb_node);
+	INIT_HLIST_NODE(&rq->hash);
+	if (fhk_tag(rq, &tag)) {
+		insert_again(fq, rq, tag);
+		return;
+	}
+	if (!(how & BLK_MQ_INSERT_AT_HEAD) && fhk_merge_insert(fq, rq, free)) {
+		fq->merged++;
+		return;
+	}
+	fq->waiting++;
+	if (how & BLK_MQ_INSERT_AT_HEAD)
+		list_add(&rq->queuelist, &fq->head);
+	else if (fq->free_count && list_empty(&fq->later))
+		insert_tagged(fq, rq);
+	else
+		list_add_tail(&rq->queuelist, &fq->later);
+}
+
+static void insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, blk_insert_t how)
+{
+	struct fhk_queue *fq = queue_of(hctx);
+	unsigned long flags;
+	LIST_HEAD(free);
+
+	spin_lock_irqsave(&fq->lock, flags);
+	while (!list_empty(list)) {
+		struct request *rq = list_first_entry(list, struct request, queuelist);
+
+		list_del_init(&rq->queuelist);
+		insert(fq, rq, how, &free);
+	}
+	set_timer(fq);
+	spin_unlock_irqrestore(&fq->lock, flags);
+	while (!list_empty(&free)) {
+		struct request *rq = list_first_entry(&free, struct request, queuelist);
+
+		list_del_init(&rq->queuelist);
+		blk_mq_free_request(rq);
+	}
+}
+
+/* Those that wait for a tag get the free ones. */
+static void insert_later(struct fhk_queue *fq)
+{
+	while (fq->free_count && !list_empty(&fq->later)) {
+		struct request *rq = list_first_entry(&fq->later, struct request, queuelist);
+
+		list_del_init(&rq->queuelist);
+		insert_tagged(fq, rq);
+	}
+}
+
+/* --------------------------------------------------------------------------------------- dispatch -- */
+
+/* The request that the core chooses; null: none, or not now. */
+static struct request *choose(struct fhk_queue *fq)
+{
+	struct request *rq;
+	u16 tag;
+
+	for (;;) {
+		s32 answer = fhk_core_dispatch(fq, &tag);
+
+		fq->held = answer == FH_HOLD;
+		if (answer == FH_GONE) {
+			fhk_free_tag(fq, tag);
+			continue;
+		}
+		if (answer != FH_ISSUE)
+			return NULL;
+		rq = fq->slots[tag].rq;
+		if (rq)
+			return rq;
+		/* It became a part of another one against the core's will, and is done. */
+		fhk_core_complete(fq, tag);
+		fhk_free_tag(fq, tag);
+	}
+}
+
+static struct request *dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct fhk_queue *fq = queue_of(hctx);
+	unsigned long flags;
+	struct request *rq;
+
+	spin_lock_irqsave(&fq->lock, flags);
+	rq = list_first_entry_or_null(&fq->head, struct request, queuelist);
+	if (rq) {
+		list_del_init(&rq->queuelist);
+	} else {
+		insert_later(fq);
+		rq = choose(fq);
+		if (rq)
+			fhk_merge_withdraw(fq, rq);
+		set_timer(fq);
+	}
+	if (rq) {
+		fq->waiting--;
+		fq->issued++;
+		rq->rq_flags |= RQF_STARTED;
+	}
+	spin_unlock_irqrestore(&fq->lock, flags);
+	return rq;
+}
+
+static bool has_work(struct blk_mq_hw_ctx *hctx)
+{
+	return READ_ONCE(queue_of(hctx)->waiting) > 0;
+}
+
+/* ------------------------------------------------------------------------- preparation, completion -- */
+
+static void prepare_request(struct request *rq)
+{
+	fhk_clear_tag(rq);
+	rq->elv.icq = ioc_find_get_icq(rq->q);
+}
+
+static void finish_request(struct request *rq)
+{
+	struct fhk_queue *fq = rq->q->elevator->elevator_data;
+	unsigned long flags;
+	bool run = false;
+	u16 tag;
+
+	if (fhk_tag(rq, &tag)) {
+		fhk_clear_tag(rq);
+		spin_lock_irqsave(&fq->lock, flags);
+		if (fhk_core_complete(fq, tag) == FH_OK)
+			fhk_free_tag(fq, tag);
+		else
+			WARN_ONCE(1, "fairhead: a request was finished that was not at the device");
+		fq->completed++;
+		insert_later(fq);
+		set_timer(fq);
+		run = fq->waiting && (fq->held || fhk_core_wants_run(fq) == 1);
+		spin_unlock_irqrestore(&fq->lock, flags);
+	}
+	if (rq->elv.icq) {
+		put_io_context(rq->elv.icq->ioc);
+		rq->elv.icq = NULL;
+	}
+	if (run)
+		blk_mq_run_hw_queues(fq->q, true);
+}
+
+/* ----------------------------------------------------------------------------------- begin and end -- */
+
+/* Writeback gets at most three quarters of the requests, so that who waits finds one. */
+static void limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	if (!op_is_sync(opf))
+		data->shallow_depth = max(1UL, 3 * (1UL << data->hctx->sched_tags->bitmap_tags.sb.shift) / 4);
+}
+
+static void depth_updated(struct blk_mq_hw_ctx *hctx)
+{
+	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, 1);
+}
+
+static int init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	depth_updated(hctx);
+	return 0;
+}
+
+/* What the core is to know of the device. */
+static void find_limits(struct fhk_queue *fq)
+{
+	struct request_queue *q = fq->q;
+	u64 requests = (u64)q->nr_requests * max(1U, q->nr_hw_queues);
+	u64 depth = (u64)q->tag_set->queue_depth * max(1U, q->nr_hw_queues);
+
+	fh_limits_init(&fq->limits);
+	/* nr_requests may be raised later; beyond twice of it, requests wait for tags. */
+	fq->limits.tags = clamp_t(u64, 2 * requests, 256, 16384);
+	fq->limits.tasks = fhk_tasks;
+	fq->limits.groups = fhk_group_limit;
+	fq->limits.max_sectors = queue_max_sectors(q);
+	fq->limits.max_segments = min_t(u32, queue_max_segments(q), U16_MAX);
+	fq->limits.merges = 0;
+	fq->limits.rotational = !blk_queue_nonrot(q);
+	fq->limits.queue_depth = clamp_t(u64, depth, 1, U16_MAX);
+}
+
+static void free_queue(struct fhk_queue *fq)
+{
+	fhk_log_close(fq);
+	bitmap_free(fq->groups);
+	kvfree(fq->slots);
+	kvfree(fq->free);
+	kfree(fq);
+}
+
+static struct fhk_queue *make_queue(struct request_queue *q, const struct fhk_type *type)
+{
+	struct fhk_queue *fq = kzalloc_node(sizeof(*fq), GFP_KERNEL, q->node);
+	u32 i;
+
+	if (!fq)
+		return NULL;
+	fq->q = q;
+	fq->type = type;
+	spin_lock_init(&fq->lock);
+	INIT_LIST_HEAD(&fq->head);
+	INIT_LIST_HEAD(&fq->later);
+	hrtimer_init(&fq->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	fq->timer.function = timer_fires;
+	find_limits(fq);
+	fq->slots = kvcalloc(fq->limits.tags, sizeof(*fq->slots), GFP_KERNEL);
+	fq->free = kvcalloc(fq->limits.tags, sizeof(*fq->free), GFP_KERNEL);
+	fq->groups = bitmap_zalloc(fq->limits.groups, GFP_KERNEL);
+	if (!fq->slots || !fq->free || !fq->groups || fhk_core_create(fq)) {
+		free_queue(fq);
+		return NULL;
+	}
+	__set_bit(0, fq->groups);
+	for (i = fq->limits.tags; i > 0; i--)
+		fq->free[fq->free_count++] = i - 1;
+	fhk_log_open(fq);
+	return fq;
+}
+
+static int start(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct fhk_queue *fq = make_queue(q, container_of(eq->type, struct fhk_type, elevator));
+	int error;
+
+	if (!fq)
+		return -ENOMEM;
+	error = fhk_groups_start(fq);
+	if (error) {
+		fhk_core_destroy(fq);
+		free_queue(fq);
+		return error;
+	}
+	eq->elevator_data = fq;
+	/* It delays writes by a rule of its own. */
+	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+	wbt_disable_default(q->disk);
+	/* One order for the device, whichever queue a request came by. */
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	q->elevator = eq;
+	return 0;
+}
+
+static int init_sched(struct request_queue *q, struct elevator_type *type)
+{
+	struct elevator_queue *eq = elevator_alloc(q, type);
+	unsigned int flags;
+	int error;
+
+	if (!eq)
+		return -ENOMEM;
+	/* The queue is frozen: memory must not be waited for by writing to it. */
+	flags = memalloc_noio_save();
+	error = start(q, eq);
+	memalloc_noio_restore(flags);
+	if (error)
+		kobject_put(&eq->kobj);
+	return error;
+}
+
+static void exit_sched(struct elevator_queue *eq)
+{
+	struct fhk_queue *fq = eq->elevator_data;
+
+	WARN_ON(fq->waiting);
+	hrtimer_cancel(&fq->timer);
+	fhk_groups_stop(fq);
+	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+	wbt_enable_default(fq->q->disk);
+	fhk_core_destroy(fq);
+	free_queue(fq);
+}
+
+const struct elevator_mq_ops fhk_ops = {
+	.init_sched = init_sched,
+	.exit_sched = exit_sched,
+	.init_hctx = init_hctx,
+	.depth_updated = depth_updated,
+	.limit_depth = limit_depth,
+	.prepare_request = prepare_request,
+	.insert_requests = insert_requests,
+	.dispatch_request = dispatch_request,
+	.has_work = has_work,
+	.finish_request = finish_request,
+	.bio_merge = fhk_bio_merge,
+	.allow_merge = fhk_allow_merge,
+	.request_merge = fhk_request_merge,
+	.request_merged = fhk_request_merged,
+	.requests_merged = fhk_requests_merged,
+	.former_request = fhk_former_request,
+	.next_request = fhk_next_request,
+	.init_icq = fhk_init_icq,
+	.exit_icq = fhk_exit_icq,
+};

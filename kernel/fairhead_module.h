@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What the files of the module share.
+ *
+ *   module.c     names, parameters, registration
+ *   elevator.c   the block layer's calls: a request's life
+ *   merge.c      merges, which the block layer makes and the core permits
+ *   tasks.c      who sends a request: contexts of processes, priorities
+ *   groups.c     who is charged: control groups
+ *   sysfs.c      tunables and statistics
+ *   core.c       calls of the core: guarded against its panics, logged
+ *   log.c        the log of these calls, in debugfs
+ *   guard.S      leaving a call in its middle
+ *
+ * Arrows go down only. Everything of a queue is under its one lock, with interrupts off, and the core is only
+ * called there.
+ */
+#ifndef FAIRHEAD_MODULE_H
+#define FAIRHEAD_MODULE_H
+
+#include "kapi.h"
+#include "compat.h"
+#include "fairhead.h"
+#include "record.h"
+
+#undef pr_fmt
+#define pr_fmt(fmt) "fairhead: " fmt
+
+struct fhk_log;
+
+/* A tunable, with its name as C wants it. */
+struct fhk_tunable {
+	char name[32];
+	struct fh_tunable is;
+};
+
+/* An elevator of ours, as the block layer knows it and as the core does. */
+struct fhk_type {
+	struct elevator_type elevator;
+	const char *core;
+	struct fhk_tunable *tunables;	/* by the core's numbers */
+	unsigned int tunable_count;
+};
+
+/* What the core was told about a request. */
+struct fhk_slot {
+	struct request *rq;	/* null: the tag is free, or its request became a part of another one */
+	u64 sector;
+	u32 sectors;
+};
+
+/* Everything of a queue: elevator_queue.elevator_data. */
+struct fhk_queue {
+	spinlock_t lock;
+	struct request_queue *q;
+	const struct fhk_type *type;
+
+	fh_elevator *core;
+	void *block;		/* the core's memory */
+	struct fh_limits limits;
+	u64 now;		/* the time of the last call */
+	bool poisoned;
+
+	struct fhk_slot *slots;	/* by tag */
+	u16 *free;		/* tags that are free: a stack */
+	u32 free_count;
+
+	struct list_head head;	/* requests that the core does not know: they go first */
+	struct list_head later;	/* requests for which there is no tag yet */
+	struct rb_root sorted[2];	/* requests that wait in the core, for reading and for writing */
+	u32 waiting;		/* requests that wait: in the core, in `head` and in `later` */
+	bool held;		/* the core's last answer was to hold */
+
+	struct hrtimer timer;
+	u64 due;		/* when it fires; 0: it is not set */
+
+	u32 merging_task;	/* who sends the bio that is being merged */
+	struct fhk_log *log;
+	unsigned long *groups;	/* which groups are in use, by number; bit 0 is the root */
+
+	u64 inserted, issued, completed, merged, joined, requeued, unknown, refused, timers;
+};
+
+/* ------------------------------------------------------------------------------------------- core.c -- */
+
+int fhk_core_init(void);
+void fhk_core_exit(void);
+int fhk_core_create(struct fhk_queue *fq);
+void fhk_core_destroy(struct fhk_queue *fq);
+/* Another core in the place of the one that is there, with one tunable changed. The queue is frozen. */
+int fhk_core_remake(struct fhk_queue *fq, unsigned int index, u64 value);
+
+/* These are called with the lock held. Answers are the core's. */
+s32 fhk_core_insert(struct fhk_queue *fq, u16 tag, const struct fh_request *request);
+s32 fhk_core_may_merge(struct fhk_queue *fq, u16 into, const struct fh_request *request);
+s32 fhk_core_grow(struct fhk_queue *fq, u16 tag, s32 end, u32 sectors);
+s32 fhk_core_joined(struct fhk_queue *fq, u16 kept, u16 gone);
+s32 fhk_core_remove(struct fhk_queue *fq, u16 tag);
+s32 fhk_core_dispatch(struct fhk_queue *fq, u16 *tag);
+s32 fhk_core_complete(struct fhk_queue *fq, u16 tag);
+s32 fhk_core_requeue(struct fhk_queue *fq, u16 tag);
+s32 fhk_core_timer(struct fhk_queue *fq);
+s32 fhk_core_next_timer(struct fhk_queue *fq, u64 *when);
+s32 fhk_core_wants_run(struct fhk_queue *fq);
+s32 fhk_core_set(struct fhk_queue *fq, unsigned int index, u64 value);
+s32 fhk_core_get(struct fhk_queue *fq, const char *name, u64 *value);
+s32 fhk_core_task_exit(struct fhk_queue *fq, u32 task);
+s32 fhk_core_set_weight(struct fhk_queue *fq, u32 group, u32 weight);
+s32 fhk_core_set_parent(struct fhk_queue *fq, u32 group, u32 parent);
+s32 fhk_core_group_exit(struct fhk_queue *fq, u32 group);
+
+/* -------------------------------------------------------------------------------------------- log.c -- */
+
+void fhk_log_init(void);
+void fhk_log_exit(void);
+void fhk_log_open(struct fhk_queue *fq);
+void fhk_log_close(struct fhk_queue *fq);
+/* The place for the next record, which is empty; null: there is no log, or no more room. */
+struct fhk_record *fhk_log_next(struct fhk_queue *fq);
+
+/* ------------------------------------------------------------------------------------------ merge.c -- */
+
+/* A request begins or ends to be one that others may be merged with. */
+void fhk_merge_offer(struct fhk_queue *fq, struct request *rq);
+void fhk_merge_withdraw(struct fhk_queue *fq, struct request *rq);
+/* Makes a new request a part of one that waits, if there is one. */
+bool fhk_merge_insert(struct fhk_queue *fq, struct request *rq, struct list_head *free);
+
+bool fhk_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs);
+bool fhk_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio);
+int fhk_request_merge(struct request_queue *q, struct request **rq, struct bio *bio);
+void fhk_request_merged(struct request_queue *q, struct request *rq, enum elv_merge end);
+void fhk_requests_merged(struct request_queue *q, struct request *rq, struct request *next);
+struct request *fhk_former_request(struct request_queue *q, struct request *rq);
+struct request *fhk_next_request(struct request_queue *q, struct request *rq);
+
+/* ------------------------------------------------------------------------------------------ tasks.c -- */
+
+extern const size_t fhk_icq_size, fhk_icq_align;
+void fhk_init_icq(struct io_cq *icq);
+void fhk_exit_icq(struct io_cq *icq);
+/* The task of a context; 0 without one. */
+u32 fhk_task(struct io_cq *icq);
+/* Writes class and level of a kernel's priority. */
+void fhk_priority(unsigned short ioprio, struct fh_request *to);
+
+/* ----------------------------------------------------------------------------------------- groups.c -- */
+
+int fhk_groups_init(void);
+void fhk_groups_exit(void);
+int fhk_groups_start(struct fhk_queue *fq);
+void fhk_groups_stop(struct fhk_queue *fq);
+/* The core is another one, and knows no groups yet. */
+void fhk_groups_forget(struct fhk_queue *fq);
+/* The group that is charged for a bio. With the lock held. */
+u32 fhk_group(struct fhk_queue *fq, const struct bio *bio);
+
+/* --------------------------------------------------------------------------------------- elevator.c -- */
+
+extern const struct elevator_mq_ops fhk_ops;
+/* A request and an operation, for the core. With the lock held. */
+void fhk_describe(struct fhk_queue *fq, struct request *rq, struct fh_request *to);
+void fhk_describe_op(blk_opf_t opf, struct fh_request *to);
+
+static inline const char *fhk_tunable_name(const struct fhk_type *type, unsigned int index)
+{
+	return type->tunables[index].name;
+}
+
+static inline bool fhk_tag(const struct request *rq, u16 *tag)
+{
+	unsigned long number = (unsigned long)rq->elv.priv[0];
+
+	*tag = number - 1;
+	return number != 0;
+}
+
+static inline void fhk_set_tag(struct request *rq, u16 tag)
+{
+	rq->elv.priv[0] = (void *)((unsigned long)tag + 1);
+}
+
+static inline void fhk_clear_tag(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+}
+
+/* A tag is free again. */
+static inline void fhk_free_tag(struct fhk_queue *fq, u16 tag)
+{
+	fq->slots[tag] = (struct fhk_slot){};
+	fq->free[fq->free_count++] = tag;
+}
+
+/* ------------------------------------------------------------------------------------------ sysfs.c -- */
+
+int fhk_sysfs_make(struct fhk_type *type);
+void fhk_sysfs_free(struct fhk_type *type);
+
+/* ----------------------------------------------------------------------------------------- module.c -- */
+
+extern unsigned int fhk_tasks, fhk_group_limit, fhk_log_kb;
+extern char *fhk_fault;
+
+#endif

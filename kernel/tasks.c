@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Who sends a request.
+ *
+ * The block layer keeps an I/O context for each process (or several that share one), and one part of it for
+ * each queue, an icq. Ours holds a number, which is the core's task. Numbers are never used again, so a new
+ * process does not inherit what the core learnt of an old one. Task 0 is who has no context.
+ */
+#include <linux/ioprio.h>
+#include "fairhead_module.h"
+
+struct fhk_icq {
+	struct io_cq icq;	/* first: the block layer's part */
+	u32 task;
+};
+
+const size_t fhk_icq_size = sizeof(struct fhk_icq);
+const size_t fhk_icq_align = __alignof__(struct fhk_icq);
+
+static atomic_t last_task = ATOMIC_INIT(0);
+
+u32 fhk_task(struct io_cq *icq)
+{
+	return icq ? container_of(icq, struct fhk_icq, icq)->task : 0;
+}
+
+void fhk_init_icq(struct io_cq *icq)
+{
+	container_of(icq, struct fhk_icq, icq)->task = atomic_inc_return(&last_task);
+}
+
+/* The process is gone, or the elevator is about to be. */
+void fhk_exit_icq(struct io_cq *icq)
+{
+	struct elevator_queue *eq = icq->q->elevator;
+	struct fhk_queue *fq;
+	unsigned long flags;
+
+	if (!eq || eq->type->ops.exit_icq != fhk_exit_icq)
+		return;
+	fq = eq->elevator_data;
+	spin_lock_irqsave(&fq->lock, flags);
+	fhk_core_task_exit(fq, fhk_task(icq));
+	spin_unlock_irqrestore(&fq->lock, flags);
+}
+
+void fhk_priority(unsigned short ioprio, struct fh_request *to)
+{
+	to->prio_level = IOPRIO_PRIO_LEVEL(ioprio);
+	switch (IOPRIO_PRIO_CLASS(ioprio)) {
+	case IOPRIO_CLASS_RT:
+		to->prio_class = FH_REAL_TIME;
+		break;
+	case IOPRIO_CLASS_BE:
+		to->prio_class = FH_BEST_EFFORT;
+		break;
+	case IOPRIO_CLASS_IDLE:
+		to->prio_class = FH_IDLE;
+		break;
+	default:
+		to->prio_class = FH_BEST_EFFORT;
+		to->prio_level = IOPRIO_BE_NORM;
+	}
+}
