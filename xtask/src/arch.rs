@@ -1,5 +1,5 @@
 //! The arrows between the crates go one way: `core ← device ← sim ← {report, papers, machine} ← cli`,
-//! `{outside, report} ← lab ← cli`,
+//! `{outside, report} ← lab ← {browser, cli}`,
 //! `device ← live ← cli`, `core ← core-ffi`, `core ← trace ← {sim, papers, machine, cli}`,
 //! `core ← conform ← cli`.
 //!
@@ -56,6 +56,20 @@ fn arrows_between_crates_go_one_way() {
         (
             "fairhead-lab",
             &[
+                "fairhead-core",
+                "fairhead-device",
+                "fairhead-lab",
+                "fairhead-outside",
+                "fairhead-report",
+                "fairhead-sim",
+                "fairhead-suite",
+                "fairhead-trace",
+            ],
+        ),
+        (
+            "fairhead-browser",
+            &[
+                "fairhead-browser",
                 "fairhead-core",
                 "fairhead-device",
                 "fairhead-lab",

@@ -3,9 +3,10 @@
 //! `docs/SUMMARY.md` is the table of contents. The chapters lie in several folders and link to files beside
 //! them (examples, pictures). All of these are copied to `target/book/src` in the same places, and mdBook
 //! builds the book from there, so links lead where they lead in the repository. Without mdBook only the copy
-//! is made.
+//! is made. The first chapter has the lab in it: the page of `cargo xtask page`.
 
 use crate::links::{self, clean};
+use crate::page;
 use crate::shell::{capture, command, exists, root};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,12 @@ const SETTINGS: &str = "\
 title = \"Fairhead\"
 language = \"en\"
 src = \"src\"
+
+[build]
+# Without `index`, README.md is not index.html: the first chapter is.
+use-default-preprocessors = false
+
+[preprocessor.links]
 
 [output.html]
 no-section-label = true
@@ -39,6 +46,12 @@ pub(crate) fn make() -> Result<String, String> {
         }
     }
     write(&book.join("book.toml"), SETTINGS)?;
+    // The first chapter shows the page, and is both `index.html` and a page in `docs`.
+    page::make()?;
+    for place in ["src/lab.html", "src/docs/lab.html"] {
+        let from = root.join(page::FOLDER).join(page::PAGE);
+        fs::copy(from, book.join(place)).map_err(|e| format!("{place}: {e}"))?;
+    }
     write(&book.join("src/SUMMARY.md"), &contents(&root)?)?;
     if !exists("mdbook") {
         return Ok(

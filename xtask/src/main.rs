@@ -7,6 +7,7 @@
 //! cargo xtask fuzz [--minutes N] [TARGET…]   fuzzing, 10 minutes per target unless told otherwise
 //! cargo xtask docs [tunables|pages|defaults|hero|grid|--check]  what is measured in docs/schedulers and docs/nvme.md, and the README's picture; or only whether a part of it is as it would be made
 //! cargo xtask docs --book            the documents as a book, by mdBook → target/book
+//! cargo xtask page [--check]        the lab as one HTML page → target/page; or also whether it works, in Node.js and Chromium
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
 //! cargo xtask api [--check]         crates/core/public-api.txt: what core offers to other crates; or only whether it is so
 //! cargo xtask ffi                   the C library: stack frames, floats, 128-bit division; and whether it installs
@@ -40,6 +41,7 @@ mod kernel;
 mod kernel_packages;
 mod links;
 mod mutants;
+mod page;
 mod shell;
 mod steps;
 mod svg;
@@ -53,7 +55,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | figures [--check] | api [--check] | ffi | debian | dist [--deb | --static | --c-api [PREFIX]] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | debian | dist [--deb | --static | --c-api [PREFIX]] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -72,6 +74,8 @@ fn main() -> ExitCode {
         ["docs", "grid"] => docs::run(docs::Part::Grid).map(|outcome| println!("{outcome}")),
         ["docs", "--book"] => book::make().map(|outcome| println!("{outcome}")),
         ["docs", "--check"] => docs::run(docs::Part::Check).map(|outcome| println!("{outcome}")),
+        ["page"] => page::make().map(|made| println!("{made}")),
+        ["page", "--check"] => page::check().map(|outcome| println!("{outcome}")),
         ["figures"] => figures::run(false).map(|outcome| println!("{outcome}")),
         ["figures", "--check"] => figures::run(true).map(|outcome| println!("{outcome}")),
         ["api"] => api::write().map(|outcome| println!("{outcome}")),

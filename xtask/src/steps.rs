@@ -5,7 +5,7 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{ahead, api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, links, tidy};
+use crate::{ahead, api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, links, page, tidy};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,6 +111,7 @@ const STEPS: &[Step] = &[
     ("public items of core", api::check),
     ("measured docs, a part", || docs::run(docs::Part::Check)),
     ("figures in the docs", || figures::run(true)),
+    ("the page", page::check),
     ("core without std", bare_metal),
     ("the C library", ffi::check),
     ("the C library, installed", c_api::check),

@@ -187,9 +187,9 @@ pub struct Answer {
     pub plan: Plan,
     /// The outcomes, one for each of the plan's schedulers, in order.
     pub outcomes: Vec<Outcome>,
-    /// Where the time of the plan's clients went, for each outcome; empty if that was not asked for.
+    /// Where the time of the plan's clients went, for each outcome; empty if the question has no `why`.
     pub why: Vec<why::Report>,
-    /// What pictures need, for each outcome; empty if that was not asked for.
+    /// What pictures need, for each outcome; empty if they were not asked for.
     pub pictured: Vec<Recording>,
 }
 
@@ -225,6 +225,12 @@ impl Answer {
     #[must_use]
     pub fn report(&self) -> Report<'_> {
         Report { plan: &self.plan, outcomes: &self.outcomes, why: &self.why }
+    }
+
+    /// The JSON of `fairhead run --output-format json`, as a value.
+    #[must_use]
+    pub fn value(&self) -> serde_json::Value {
+        Json::value(&self.report())
     }
 
     /// The bytes of `fairhead run --output-format json`.

@@ -60,7 +60,8 @@ impl Participants {
 
     /// Returns the index of a task's participant; for the host's own threads, the number of participants
     /// without the host.
-    pub(crate) fn of(&self, task: &journal::Task) -> usize {
+    #[must_use]
+    pub fn of(&self, task: &journal::Task) -> usize {
         task.client.and_then(|c| self.of_client.get(c)).copied().unwrap_or(self.names.len())
     }
 

@@ -29,7 +29,8 @@ impl Export for Json {
 
 impl Json {
     /// As a value.
-    pub(crate) fn value(report: &Report<'_>) -> Value {
+    #[must_use]
+    pub fn value(report: &Report<'_>) -> Value {
         let plan = report.plan;
         let runs: Vec<Value> =
             plan.schedulers.iter().zip(report.outcomes).map(|(s, o)| run(report, s, o)).collect();
