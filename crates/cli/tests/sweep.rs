@@ -164,7 +164,7 @@ fn parts_of_several_machines_join_to_the_same_bytes() {
         let said = String::from_utf8(out.stderr).unwrap();
         assert!(!out.status.success() && said.contains(why) && said.lines().count() <= 6, "{args:?}: {said}");
     };
-    std::fs::write(&files[2], kept.replacen("\t1", "\t2", 1)).unwrap();
+    std::fs::write(&files[2], kept.replacen('\t', "\t9", 1)).unwrap();
     refused(&["--merge", &joined, &files[2]], "is not that of the files before it");
     refused(&["--merge", "no such file"], "cannot read 'no such file'");
     refused(&["--merge", &files[0], "-o", &files[0]], "name another file");
