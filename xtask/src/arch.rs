@@ -1,7 +1,7 @@
 //! The arrows between the crates go one way: `core ← device ← sim ← {report, papers, machine} ← cli`,
 //! `{outside, report} ← lab ← {browser, cli}`,
-//! `device ← live ← cli`, `core ← core-ffi`, `core ← trace ← {sim, papers, machine, cli}`,
-//! `core ← conform ← cli`.
+//! `device ← live ← cli`, `core ← core-ffi`, `core ← {outside, plugin} ← cli`,
+//! `core ← trace ← {sim, papers, machine, cli}`, `core ← conform ← cli`.
 //!
 //! A change in a front-end then cannot alter a decision, and a simulated result is about exactly the code
 //! that runs anywhere else. `bench`, `fuzz`, `mutants` and `xtask` may use any crate, and no crate uses them.
@@ -47,6 +47,7 @@ fn arrows_between_crates_go_one_way() {
             &["fairhead-core", "fairhead-device", "fairhead-machine", "fairhead-sim", "fairhead-trace"],
         ),
         ("fairhead-outside", &["fairhead-core", "fairhead-outside", "fairhead-suite"]),
+        ("fairhead-plugin", &["fairhead-core", "fairhead-outside", "fairhead-plugin", "fairhead-suite"]),
         ("fairhead-suite", &["fairhead-core", "fairhead-suite"]),
         ("fairhead-trace", &["fairhead-core", "fairhead-trace"]),
         (
@@ -92,6 +93,7 @@ fn arrows_between_crates_go_one_way() {
                 "fairhead-machine",
                 "fairhead-outside",
                 "fairhead-papers",
+                "fairhead-plugin",
                 "fairhead-report",
                 "fairhead-sim",
                 "fairhead-trace",

@@ -20,7 +20,7 @@ use crate::output::page::{self, Shown};
 use crate::plan::{choose_disk, choose_load, positive_time, read_jobs};
 use crate::record;
 use crate::resume::Resume;
-use fairhead_lab::schedulers::choose_scheduler;
+use crate::schedulers::choose_scheduler;
 
 /// Asks what the arguments say, and writes the answer.
 pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {

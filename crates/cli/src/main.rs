@@ -25,6 +25,7 @@ mod ladder;
 mod list;
 mod memory;
 mod mount;
+mod new_scheduler;
 mod out;
 mod output;
 mod packaging;
@@ -57,6 +58,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(answer) => return answer,
     };
+    if let Some(ended) = schedulers::in_child(&cli) {
+        return ended;
+    }
     // These listen for Ctrl-C themselves: in a thread, which must not be there before they are confined.
     // A watchdog ignores it.
     let listens = matches!(cli.command, Some(Command::Emulate(_) | Command::Mount(_) | Command::Serve(_)));
@@ -92,6 +96,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Top(args) => top::top(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Validate(args) => validate::validate(&args),
+        Command::NewScheduler(args) => new_scheduler::new_scheduler(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
         Command::Completions(args) => packaging::completions(&args),

@@ -12,14 +12,14 @@ use crate::emulate;
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
+use crate::schedulers::choose_for_live;
 use crate::share;
-use fairhead_lab::schedulers::choose_scheduler;
 use fairhead_lab::tunables::{self, Scheduler};
 
 /// Shows the folder until it is taken away.
 pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     fairhead_live::keep_heap_small();
-    let mut schedulers = [Scheduler::from(choose_scheduler(&args.sched)?)];
+    let mut schedulers = [Scheduler::from(choose_for_live(&args.sched)?)];
     args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
     let control = control::options(&args.control, false)?;
     let groups = groups(&args.groups)?;

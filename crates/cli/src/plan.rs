@@ -5,7 +5,6 @@ use std::path::Path;
 use fairhead_core::Duration;
 use fairhead_device::{DeviceParams, preset_names};
 use fairhead_lab::plan::{Setting, choose_clients, choose_preset, with_host};
-use fairhead_lab::schedulers::catalogue;
 use fairhead_lab::workloads::WORKLOADS;
 use fairhead_lab::{Plan, Scheduler, tunables};
 use fairhead_machine::{Machine, Tree, similar_preset};
@@ -19,6 +18,7 @@ use crate::files;
 use crate::out;
 use crate::out::Progress;
 use crate::replay;
+use crate::schedulers::choose_scheduler;
 use crate::workloads;
 
 /// What the arguments mean.
@@ -58,7 +58,7 @@ pub(crate) fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError
 
 /// Returns the schedulers of these names; those of `run` if there are none.
 pub(crate) fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<Scheduler>, CliError> {
-    Ok(fairhead_lab::plan::choose_schedulers(&catalogue(), names, jobs)?)
+    fairhead_lab::plan::choose_schedulers(names, jobs, choose_scheduler)
 }
 
 /// A disk, and the machine around it: that of the disk's time if none is named.

@@ -22,8 +22,8 @@ use crate::error::CliError;
 use crate::files::{self, Outputs};
 use crate::out;
 use crate::plan::positive_time;
+use crate::schedulers::choose_for_live;
 use crate::share;
-use fairhead_lab::schedulers::choose_scheduler;
 use fairhead_lab::tunables::{self, Scheduler};
 
 /// The channel that ends a server.
@@ -283,7 +283,7 @@ fn shown(place: &Listen) -> String {
 }
 
 fn scheduler(args: &ServeArgs) -> Result<fairhead_core::sched::any::AnyConfig, CliError> {
-    let mut chosen = [Scheduler::from(choose_scheduler(&args.sched)?)];
+    let mut chosen = [Scheduler::from(choose_for_live(&args.sched)?)];
     for text in &args.set {
         // There is only one that it can be about.
         let has_name = text.split('=').next().is_some_and(|path| path.contains('.'));

@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
+use crate::schedulers::choose_scheduler;
 use crate::workloads::{self, PROGRAMS};
 use fairhead_lab::schedulers::catalogue;
 use fairhead_lab::tunables::range;
@@ -17,6 +18,9 @@ use fairhead_lab::tunables::range;
 pub(crate) fn show(name: &str) -> Result<(), CliError> {
     if let Some(named) = catalogue().find(name) {
         return out::print(&scheduler(&named));
+    }
+    if name.ends_with(".so") {
+        return out::print(&scheduler(&choose_scheduler(name)?));
     }
     if let Some(text) = preset_text(name) {
         return out::print(text);

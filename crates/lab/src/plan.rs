@@ -2,7 +2,7 @@
 
 use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, Preset, preset};
-use fairhead_core::sched::catalogue::{Catalogue, Named};
+use fairhead_core::sched::catalogue::Named;
 use fairhead_device::{DeviceParams, preset_names};
 use fairhead_report::words::time;
 use fairhead_sim::job::{JobFile, nearest, time_value};
@@ -10,7 +10,6 @@ use fairhead_sim::why::{self, When, Window};
 use fairhead_sim::{Host, Outcome, Scenario, groups_kept};
 
 use crate::Error;
-use crate::schedulers::choose_among;
 use crate::tunables::Scheduler;
 
 /// A run, with nothing left to look up.
@@ -118,16 +117,16 @@ pub fn positive_time(flag: &str, text: &str) -> Result<Duration, Error> {
     }
 }
 
-/// Returns the schedulers of these names. If there are none: without groups in the jobs, all presets except
+/// Returns the schedulers of these names, which `choose` looks up. If there are none: without groups in the jobs, all presets except
 /// those under the controller; with groups, the schedulers that can share by group, with and without that.
 ///
 /// # Errors
-/// If a name is not in the catalogue, or there twice.
-pub fn choose_schedulers(
-    catalogue: &Catalogue,
+/// That of `choose`, and if a name is there twice.
+pub fn choose_schedulers<E: From<Error>>(
     names: &[String],
     jobs: &JobFile,
-) -> Result<Vec<Scheduler>, Error> {
+    choose: impl Fn(&str) -> Result<Named, E>,
+) -> Result<Vec<Scheduler>, E> {
     let scheduler = |p: &Preset| Scheduler::from(Named::from(p));
     let all = || PRESETS.iter();
     if names.is_empty() && jobs.cgroups.len() > 1 {
@@ -143,9 +142,9 @@ pub fn choose_schedulers(
     }
     let mut chosen: Vec<Scheduler> = Vec::new();
     for name in names.iter().map(|n| n.trim()) {
-        let named = choose_among(catalogue, name)?;
+        let named = choose(name)?;
         if chosen.iter().any(|s| s.name == named.name) {
-            return Err(Error::Misuse(format!("scheduler '{name}' is named twice")));
+            return Err(Error::Misuse(format!("scheduler '{name}' is named twice")).into());
         }
         chosen.push(named.into());
     }

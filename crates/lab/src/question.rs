@@ -10,7 +10,7 @@ use fairhead_sim::{Host, Outcome, SimError, why};
 use crate::Error;
 use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, page};
 use crate::plan::{self, Plan};
-use crate::schedulers::catalogue;
+use crate::schedulers::{catalogue, choose_among};
 use crate::simulate::{Wanted, name_as_shown, one};
 use crate::tunables;
 use crate::workloads::WORKLOADS;
@@ -118,7 +118,8 @@ impl Question {
         let of_run = disk.0.clone();
         let read = |host: &Host| self.jobs(host, files);
         let ((disk, host), jobs) = plan::choose_load(disk, self.host.as_deref(), read)?;
-        let mut schedulers = plan::choose_schedulers(&self.catalogue, &self.schedulers, &jobs)?;
+        let choose = |name: &str| choose_among(&self.catalogue, name);
+        let mut schedulers = plan::choose_schedulers(&self.schedulers, &jobs, choose)?;
         self.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
         let time = |flag: &str, text: &Option<String>| {
             text.as_deref().map(|t| plan::positive_time(flag, t)).transpose()

@@ -40,6 +40,7 @@
 
 mod support;
 
+pub use fairhead_core::Duration;
 pub use support::bounds::{Bound, Load, SERVICE_MAX};
 
 use fairhead_core::sched::any::AnyConfig;

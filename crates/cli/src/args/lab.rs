@@ -29,8 +29,9 @@ pub(crate) struct RunArgs {
     /// behind a loop device, FUSE or NBD (default 0). hz: the kernel's timer ticks per second (default 250).
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
-    /// The schedulers to compare (`fairhead list schedulers`). Default: all. If the job names control groups:
-    /// the schedulers that can share by group, each with and without that.
+    /// The schedulers to compare (`fairhead list schedulers`), or libraries with a scheduler of your own,
+    /// such as ./libmine.so (docs/extend.md). Default: all. If the job names control groups: the schedulers
+    /// that can share by group, each with and without that.
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
     /// Set a tunable of a scheduler, such as cfq.slice_idle=4ms (`fairhead show SCHED` lists them). May be
@@ -209,7 +210,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "SCHED")]
     pub(crate) against: Option<String>,
     /// Compare only these schedulers, with default tunables, and the one in use now, as in
-    /// none,mq-deadline,kyber,bfq. Default: all that suit the disk, with the tunables that matter.
+    /// none,mq-deadline,kyber,bfq; a library with a scheduler of your own is named by its file, as for `run`.
+    /// Default: all that suit the disk, with the tunables that matter.
     #[arg(long, value_name = "SCHED[,…]", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
     /// The job whose wait is judged. Default: found from the job file: applications that start, films, jobs
@@ -265,7 +267,7 @@ pub(crate) struct SweepArgs {
     /// `run`, such as 2020,path=60us. Default: the year of each disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
-    /// The schedulers (`fairhead list schedulers`). Default: all, as for `run`.
+    /// The schedulers (`fairhead list schedulers`), or libraries, as for `run`. Default: all, as for `run`.
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
     /// The values of a tunable, such as cfq.slice_idle=0,2ms,4ms,8ms. May be repeated: every combination is

@@ -95,6 +95,8 @@ pub(crate) enum Command {
     Ctl(CtlArgs),
     /// Show the share of each group of a running `serve` or `mount`, once per interval.
     Top(TopArgs),
+    /// Write a folder with a scheduler of your own, in Rust or C: it builds, and its tests run.
+    NewScheduler(NewSchedulerArgs),
     /// List the disks, schedulers or workloads that are built in.
     List(ListArgs),
     /// Show the tunables of a scheduler, the description of a disk or the job file of a workload.
@@ -120,9 +122,29 @@ pub(crate) enum Listed {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A scheduler, disk or workload, or a disk file (TOML, or DiskSim's .diskspecs or .parv), which is
-    /// printed as TOML.
+    /// A scheduler, disk or workload, a library with a scheduler (.so), or a disk file (TOML, or DiskSim's
+    /// .diskspecs or .parv), which is printed as TOML.
     pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewSchedulerArgs {
+    /// The scheduler's name, or a path that ends with it: a new folder. Small letters, digits, - and _.
+    #[arg(value_name = "NAME")]
+    pub(crate) folder: PathBuf,
+    /// The language.
+    #[arg(long, value_enum, default_value_t = Language::Rust)]
+    pub(crate) lang: Language,
+    /// A clone of Fairhead's repository, whose crates the scheduler uses. Default: the one that the new
+    /// folder is in; outside of any, the published crates.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) fairhead: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    Rust,
+    C,
 }
 
 #[derive(Debug, Args)]

@@ -132,6 +132,26 @@ mod tests {
         issued
     }
 
+    /// An elevator that repeats what another one merged, as a library's does, frees the same tags.
+    #[test]
+    fn what_another_elevator_merged_is_repeated_with_its_tags() {
+        each_preset(|mut e, name| {
+            e.insert_apart(at(1), Tag(0), read(100));
+            e.insert_apart(at(1), Tag(1), read(116));
+            e.insert_into(at(2), Tag(2), read(108), Tag(0), End::Back);
+            e.check();
+            assert_eq!(e.requests()[Tag(0)].rq.end(), Sector(116), "{name}: not joined by itself");
+            e.join(at(2), Tag(0), Tag(1));
+            e.insert_into(at(3), Tag(1), read(92), Tag(0), End::Front);
+            e.check();
+            let issued = e.issue_by(at(4), |s, cx| s.drain(cx).map_or(Dispatch::Empty, Dispatch::Issue));
+            assert_eq!(issued, Dispatch::Issue(Tag(0)), "{name}");
+            assert_eq!(e.requests()[Tag(0)].rq, Request { len: Sectors(32), ..read(92) }, "{name}");
+            assert!(e.complete(at(5), Tag(0)).eq([Tag(0), Tag(2), Tag(1)]), "{name}");
+            e.check();
+        });
+    }
+
     #[test]
     fn what_a_driver_merged_is_served_once_and_whole() {
         each_preset(|mut e, name| {

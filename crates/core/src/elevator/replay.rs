@@ -8,6 +8,7 @@
 use super::{Cx, Dispatch, Elevator, End, cx};
 use crate::request::{Request, State};
 use crate::sched::Scheduler;
+use crate::trace::Action;
 use crate::units::{Instant, Tag};
 
 impl<S: Scheduler> Elevator<S> {
@@ -30,7 +31,9 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Inserts a request as [`Self::insert`] does, but merges it with `into` whatever the scheduler says: for
-    /// comparisons with an implementation that merged them.
+    /// comparisons with an implementation that merged them. If the driver merges
+    /// ([`Limits::merges`](super::Limits) is false), the grown request is not joined with its neighbour:
+    /// [`Self::join`] does that.
     ///
     /// # Panics
     /// As [`Self::insert`], if there is no such group, and if `into` does not wait.
@@ -41,7 +44,14 @@ impl<S: Scheduler> Elevator<S> {
         assert!(common.books.groups.exists(rq.group), "of a group that is no more");
         common.requests.claim(tag, &rq, now, common.shown());
         common.books.arrives(now, &rq, sched.chooses_groups());
-        common.merge(sched, into, end, tag, false);
+        if common.limits.merges {
+            return common.merge(sched, into, end, tag, false);
+        }
+        // Nothing is filed, and what touches the grown request is joined by the one that decided this.
+        let action = if end == End::Back { Action::BackMerge } else { Action::FrontMerge };
+        common.books.merged(now, action, tag, &rq, sched.chooses_groups());
+        common.requests.merge(into, tag);
+        sched.merged(cx!(common), into, end);
     }
 
     /// Dispatches as [`Self::dispatch`] does, with an answer from elsewhere: for comparisons with an

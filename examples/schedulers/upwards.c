@@ -1,0 +1,1 @@
+../../crates/cli/templates/c/upwards.c
