@@ -37,6 +37,7 @@ pub mod plan;
 mod question;
 pub mod schedulers;
 pub mod simulate;
+pub mod sweep;
 pub mod tunables;
 pub mod workloads;
 

@@ -50,7 +50,7 @@ mod starts;
 pub mod sweep;
 pub mod why;
 
-pub use engine::{Memory, Scenario, capacity, groups_kept, memory, simulate};
+pub use engine::{Memory, Scenario, capacity, groups_kept, memory, simulate, simulate_unless};
 pub use error::SimError;
 pub use host::Host;
 pub use metrics::Outcome;

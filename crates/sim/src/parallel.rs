@@ -1,8 +1,9 @@
 //! Many independent runs on several threads, with the results in order.
 //!
 //! Threads take the next piece of work from a counter; which thread does which piece changes nothing, because
-//! a run is a function of its scenario.
+//! a run is a function of its scenario. If a piece panics, so does the caller, with the same payload.
 
+use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,16 +17,20 @@ pub fn map<T: Send>(
     let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, count.max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(slot) = results.get(i) else { break };
-                    let result = work(i);
-                    *slot.lock().expect("a panic elsewhere ends the scope first") = Some(result);
-                    done(finished.fetch_add(1, Ordering::Relaxed) + 1);
-                }
-            });
+        let take = || {
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                let Some(slot) = results.get(i) else { break };
+                let result = work(i);
+                *slot.lock().expect("a panic elsewhere ends the scope first") = Some(result);
+                done(finished.fetch_add(1, Ordering::Relaxed) + 1);
+            }
+        };
+        let threads: Vec<_> = (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(take)).collect();
+        // A thread that is joined here does not make the scope panic with a payload of its own.
+        let panics: Vec<_> = threads.into_iter().filter_map(|thread| thread.join().err()).collect();
+        if let Some(payload) = panics.into_iter().next() {
+            resume_unwind(payload);
         }
     });
     results
@@ -51,5 +56,12 @@ mod tests {
             assert_eq!(squares, (0..10).map(|i| i * i).collect::<Vec<_>>());
         }
         assert!(map(0, 2, &|_| {}, |i| i).is_empty());
+    }
+
+    #[test]
+    fn a_panic_keeps_its_payload() {
+        let work = |i| if i == 3 { resume_unwind(Box::new(7_u8)) } else { i };
+        let payload = std::panic::catch_unwind(|| map(5, 2, &|_| {}, work)).unwrap_err();
+        assert_eq!(payload.downcast_ref::<u8>(), Some(&7));
     }
 }

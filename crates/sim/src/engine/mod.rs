@@ -94,6 +94,7 @@ use processors::{Processors, Work};
 use replay::Replay;
 use series::Series;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use traced::Traced;
 use waves::Waves;
 
@@ -158,6 +159,20 @@ pub fn simulate(scenario: &Scenario) -> Result<Outcome> {
     Machine::new(scenario, 0)?.run(scenario).map(|(outcome, _)| outcome)
 }
 
+/// Runs a scenario as [`simulate`] does, unless `stop` becomes true meanwhile: then `None`, after a few events.
+///
+/// # Errors
+/// If the scenario cannot be: see [`simulate`].
+pub fn simulate_unless(scenario: &Scenario, stop: &AtomicBool) -> Result<Option<Outcome>> {
+    let mut machine = Machine::new(scenario, 0)?;
+    machine.stop = Some(stop);
+    let outcome = machine.run(scenario);
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    outcome.map(|(outcome, _)| Some(outcome))
+}
+
 /// All parts of the lab, each of which has its own file and owns its state. What follows from an event goes
 /// through several parts; the methods for that are in the file of the part that it begins with.
 struct Machine<'a> {
@@ -196,6 +211,8 @@ struct Machine<'a> {
     keeps_books: bool,
     /// Nothing is handled any more: all clients have ended, or one of these is why.
     ended: bool,
+    /// What ends the run from outside, if something may.
+    stop: Option<&'a AtomicBool>,
     failed: Option<SimError>,
     /// The client that found the disk full.
     disk_full: Option<u32>,
@@ -234,7 +251,7 @@ impl<'a> Machine<'a> {
             let (device, timer) = self.queue.due();
             let event = self.clock.next_at();
             let at = event.min(device).min(timer);
-            if at > self.clock.until || at == Clock::NEVER || self.ended {
+            if at > self.clock.until || at == Clock::NEVER || self.ended || self.is_stopped() {
                 return self.end(at);
             }
             self.sample(at);
@@ -253,6 +270,11 @@ impl<'a> Machine<'a> {
                 self.timer();
             }
         }
+    }
+
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// Devices have finished commands: their interrupts come after the way back.

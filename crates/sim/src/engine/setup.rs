@@ -74,6 +74,7 @@ impl<'a> Machine<'a> {
             next_task: tasks,
             waves: Waves::new(jobs, scenario.seed),
             ended: false,
+            stop: None,
             disk_full: None,
             owners: Vec::new(),
             woken: VecDeque::new(),
