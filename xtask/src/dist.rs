@@ -10,6 +10,7 @@
 //!     fairhead_0.2.0_amd64.deb      with --deb, for Debian and Ubuntu: `deb.rs`
 //!     static/fairhead               with --static: needs no library, runs on any Linux
 //!     c-api/…                       with --c-api: the C library (`c_api.rs`); or below a prefix that is given
+//!     fairhead-0.2.0-….whl          with --wheel: the Python package, by maturin, which pip gets (`python.rs`)
 //! ```
 //!
 //! The program makes its own pages and scripts; nothing of them is in the repository. The static program is
@@ -17,7 +18,7 @@
 //! do: sign, upload.
 
 use crate::shell::{capture, cargo, command, root};
-use crate::{c_api, deb};
+use crate::{c_api, deb, python};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -36,7 +37,11 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         ["--static"] => static_program(&place.join("static/fairhead"))?,
         ["--c-api"] => c_api::install(&place.join("c-api"))?,
         ["--c-api", prefix] => c_api::install(&env::current_dir().unwrap_or_default().join(prefix))?,
-        [other, ..] => return Err(format!("dist takes --deb, --static or --c-api [PREFIX], not '{other}'")),
+        ["--wheel"] => python::wheel(&place)?,
+        [other, ..] => {
+            let takes = "--deb, --static, --c-api [PREFIX] or --wheel";
+            return Err(format!("dist takes {takes}, not '{other}'"));
+        }
     };
     println!("{}", made.display());
     Ok(())

@@ -11,9 +11,11 @@
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
 //! cargo xtask api [--check]         crates/core/public-api.txt: what core offers to other crates; or only whether it is so
 //! cargo xtask ffi                   the C library: stack frames, floats, 128-bit division; and whether it installs
+//! cargo xtask python                the Python package: built, and tested as people get it
 //! cargo xtask dist                  what a package has: the program, manual pages, completions → target/dist
 //! cargo xtask dist --deb | --static the package for Debian and Ubuntu; the program without libraries
 //! cargo xtask dist --c-api [PREFIX] the C library, its header and pkg-config's file → target/dist/c-api
+//! cargo xtask dist --wheel          the Python package as a wheel → target/dist
 //! cargo xtask mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE]   how many of COUNT drawn small changes of the code the tests notice (300, seed 1); or of BFQ's rules, by their own unit tests (20, seed 1); or of some files; or of those that survived before
 //! cargo xtask kernel test           the module for Linux: builds it, and tries it in a virtual machine
 //! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
@@ -42,6 +44,7 @@ mod kernel_packages;
 mod links;
 mod mutants;
 mod page;
+mod python;
 mod shell;
 mod steps;
 mod svg;
@@ -55,7 +58,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | debian | dist [--deb | --static | --c-api [PREFIX]] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
             println!("{outcome}");
             c_api::check().map(|outcome| println!("{outcome}"))
         }),
+        ["python"] => python::check().map(|outcome| println!("{outcome}")),
         ["debian"] => steps::package_in_debian(),
         ["dist", rest @ ..] => dist::run(rest),
         ["kernel", "test"] => kernel::test().and_then(steps::verdict),

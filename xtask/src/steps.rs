@@ -5,7 +5,7 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{ahead, api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, links, page, tidy};
+use crate::{ahead, api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, links, page, python, tidy};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -100,6 +100,7 @@ const STEPS: &[Step] = &[
     ("Python tools", python_tools),
     ("builds of later steps", ahead::start),
     ("integration tests", || tests(&mut drawn("--test *"))),
+    ("the Python package", python::check),
     ("FUSE over io_uring", over_uring),
     ("inbox, all interleavings", || tests(&mut loom("-- inbox"))),
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),

@@ -159,7 +159,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Outcome> {
     Machine::new(scenario, 0)?.run(scenario).map(|(outcome, _)| outcome)
 }
 
-/// Runs a scenario as [`simulate`] does, unless `stop` becomes true meanwhile: then `None`, after a few events.
+/// Runs a scenario as [`simulate`] does. `None`, an event later, if `stop` becomes true meanwhile.
 ///
 /// # Errors
 /// If the scenario cannot be: see [`simulate`].

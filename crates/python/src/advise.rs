@@ -1,0 +1,166 @@
+//! `fairhead.advise`: which scheduler, and why.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+
+use fairhead_core::Duration;
+use fairhead_core::sched::any::shown;
+use fairhead_lab::plan::positive_time;
+use fairhead_lab::schedulers::choose_scheduler;
+use fairhead_sim::advise::{self as lab, Candidate, Goal, Question, Stage, WORK_PER_S};
+use fairhead_sim::parallel;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::asked::{Asked, NameOrClass};
+use crate::error::{Error, caught, of_lab, of_run};
+use crate::sweep::Until;
+use crate::table::{Columns, Table, escaped};
+use crate::waiting::wait;
+
+/// The answer of `advise`.
+#[pyclass(frozen, module = "fairhead")]
+pub(crate) struct Advice {
+    question: Question,
+    advice: lab::Advice,
+}
+
+impl Advice {
+    fn winner(&self) -> &Candidate {
+        &self.advice.candidates[self.advice.race.winner()]
+    }
+}
+
+#[pymethods]
+impl Advice {
+    /// The scheduler to use.
+    #[getter]
+    fn scheduler(&self) -> &str {
+        shown(self.winner().preset)
+    }
+
+    /// The winner in words: the scheduler and the tunables that differ from its own.
+    #[getter]
+    fn winner_name(&self) -> String {
+        self.winner().name()
+    }
+
+    /// The scheduler that it was compared with.
+    #[getter]
+    fn against(&self) -> String {
+        self.advice.candidates[0].name()
+    }
+
+    /// The answer, sentence by sentence.
+    #[getter]
+    fn verdict(&self) -> Vec<String> {
+        self.advice.verdict(&self.question)
+    }
+
+    /// A row for each candidate: the number of runs that it was judged by, and its score against the one in
+    /// use (above 1 is better; the score weighs waiting, throughput and fairness as the goal says).
+    #[getter]
+    fn candidates(&self) -> Table {
+        let (all, race) = (&self.advice.candidates, &self.advice.race);
+        let mut table = Columns::new(all.len());
+        let score = |i: usize| race.against(i, 0).score;
+        table.texts("candidate", all.iter().map(Candidate::name));
+        table.texts("scheduler", all.iter().map(|c| shown(c.preset)));
+        table.counts("runs", (0..all.len()).map(|i| race.told(i).len() as u64));
+        table.reals("score", (0..all.len()).map(|i| score(i).map_or(1.0, |s| s.ratio)));
+        table.into()
+    }
+
+    fn __repr__(&self) -> String {
+        self.verdict().join("\n")
+    }
+
+    fn _repr_html_(&self) -> String {
+        self.verdict().iter().map(|line| format!("<p>{}</p>", escaped(line))).collect()
+    }
+}
+
+fn goal(text: &str) -> PyResult<Goal> {
+    Ok(match text {
+        "latency" => Goal::Latency,
+        "throughput" => Goal::Throughput,
+        "fairness" => Goal::Fairness,
+        "balanced" => Goal::Balanced,
+        _ => {
+            let known = "latency, throughput, fairness, balanced";
+            return Err(Error::new_err(format!("unknown goal '{text}'; there are {known}")));
+        }
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (job, *, disk, schedulers, goal, budget, seed, against=None, foreground=None, rounds=None,
+                    host=None, runtime=None, threads=None, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+pub(crate) fn advise(
+    py: Python<'_>,
+    job: String,
+    disk: String,
+    schedulers: Vec<NameOrClass<'_>>,
+    goal: &str,
+    budget: &str,
+    seed: u64,
+    against: Option<String>,
+    foreground: Option<String>,
+    rounds: Option<u32>,
+    host: Option<String>,
+    runtime: Option<String>,
+    threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Advice> {
+    let goal = self::goal(goal)?;
+    let has_names = !schedulers.is_empty();
+    let asked = Asked::new(job, disk, schedulers, host, runtime)?;
+    let plan = asked.plan()?;
+    if let Some(name) = foreground.as_deref().filter(|n| plan.jobs.jobs.iter().all(|j| j.name != *n)) {
+        let known: Vec<&str> = plan.jobs.jobs.iter().map(|j| j.name.as_str()).collect();
+        return Err(Error::new_err(format!("no job '{name}'; there are {}", known.join(", "))));
+    }
+    let budget = positive_time("budget", budget).map_err(of_lab)?;
+    let only = has_names.then(|| asked.named(&plan)).transpose()?;
+    let question = Question {
+        jobs: plan.jobs,
+        disk: plan.disk.1,
+        host: plan.host.1,
+        goal,
+        seed,
+        work: WORK_PER_S * budget.as_ms() / 1000,
+        rounds,
+        against: against.as_deref().map(choose_scheduler).transpose().map_err(of_lab)?,
+        foreground,
+        only,
+    };
+    let threads = if asked.has_python() { 1 } else { threads.unwrap_or_else(parallel::available) };
+    let percent = |s: Stage| {
+        let all = question.work.max(s.work).max(Duration::from_ns(1)).as_ns();
+        usize::try_from(u128::from(s.work.as_ns()) * 100 / u128::from(all)).unwrap_or(0)
+    };
+    let (stop, answer) = (AtomicBool::new(false), Mutex::new(None));
+    std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        let sender = Mutex::new(sender);
+        let (question, stop, answer, percent) = (&question, &stop, &answer, &percent);
+        scope.spawn(move || {
+            let stage = |s: Stage| {
+                if let Ok(sender) = sender.lock() {
+                    let _ = sender.send(percent(s));
+                }
+            };
+            let result = caught(|| lab::advise(question, threads, &Until(stop), &stage));
+            if let Ok(mut place) = answer.lock() {
+                *place = Some(result);
+            }
+            drop(sender);
+        });
+        wait(py, receiver, 100, progress.as_ref(), stop)
+    })?;
+    let answer = answer.into_inner().ok().flatten().transpose()?.transpose().map_err(of_run)?;
+    let (question, advice) = answer.flatten().ok_or_else(|| PyKeyboardInterrupt::new_err(()))?;
+    Ok(Advice { question, advice })
+}
