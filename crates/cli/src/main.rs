@@ -37,6 +37,7 @@ mod replay_live;
 mod reproduce;
 mod resume;
 mod run;
+mod schedulers;
 mod serve;
 mod share;
 mod show;
