@@ -268,6 +268,7 @@ fn write_control(f: &mut fmt::Formatter<'_>, change: &Control) -> fmt::Result {
             write!(f, "max {} {a} {b} {c} {d} {}", g.0, m.burst.as_ns())
         }
         Control::SetMin(g, m) => write!(f, "min {} {}", g.0, m.iops),
+        Control::SetLatency(g, target) => write!(f, "latency {} {}", g.0, target.map_or(0, Duration::as_ns)),
         Control::SetPrio(task, prio) => {
             write!(f, "prio {} {} {}", task.0, class_word(prio.class), prio.level)
         }
@@ -491,6 +492,10 @@ fn read_control(word: &str, words: &mut Words<'_>) -> Result<Control, String> {
             Control::SetMax(group, Max { rbps, wbps, riops, wiops, burst })
         }
         "min" => Control::SetMin(words.group()?, Min { iops: words.number("iops")? }),
+        "latency" => {
+            let (group, ns) = (words.group()?, words.number("latency")?);
+            Control::SetLatency(group, (ns > 0).then(|| Duration::from_ns(ns)))
+        }
         "prio" => Control::SetPrio(TaskId(words.number("task")?), words.prio()?),
         "task_exit" => Control::TaskExit(TaskId(words.number("task")?)),
         "parent" => Control::SetParent(words.group()?, words.group()?),
@@ -708,6 +713,8 @@ mod tests {
             Control::SetPolicy(group, None),
             Control::SetMax(group, max),
             Control::SetMin(group, Min { iops: 40 }),
+            Control::SetLatency(group, Some(Duration::from_ms(5))),
+            Control::SetLatency(group, None),
             Control::SetPrio(task, IoPrio { class: Class::BestEffort, level: 6 }),
             Control::TaskExit(task),
             Control::SetParent(group, GroupId(1)),

@@ -155,6 +155,7 @@ impl SchedulerSwitch {
                 (new.class(g) != groups.class(g)).then(|| Control::SetClass(g, groups.class(g))),
                 (new.max(g) != groups.max(g)).then(|| Control::SetMax(g, groups.max(g))),
                 (new.min(g) != groups.min(g)).then(|| Control::SetMin(g, groups.min(g))),
+                (new.latency(g) != groups.latency(g)).then(|| Control::SetLatency(g, groups.latency(g))),
             ];
             changes.extend(differs.into_iter().flatten());
         }

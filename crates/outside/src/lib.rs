@@ -7,6 +7,7 @@
 
 pub mod adios;
 pub mod iocost;
+pub mod iolatency;
 mod lists;
 
 use fairhead_core::sched::outside::{Factory, Of};
@@ -20,5 +21,10 @@ pub static IOCOST: Of<iocost::IoCost> =
     Of::new("shares of groups by what requests cost, as cgroup v2's io.cost")
         .keeping(&["weight", "leaf_weight"]);
 
+/// io.latency, over no scheduler.
+pub static IOLATENCY: Of<iolatency::IoLatency> =
+    Of::new("latency targets of groups, kept by throttling their peers, as cgroup v2's io.latency")
+        .keeping(&["latency"]);
+
 /// All schedulers of this crate.
-pub static ALL: [&dyn Factory; 2] = [&ADIOS, &IOCOST];
+pub static ALL: [&dyn Factory; 3] = [&ADIOS, &IOCOST, &IOLATENCY];

@@ -2,7 +2,7 @@
 
 use fairhead_core::Op;
 use fairhead_core::sched::catalogue::Catalogue;
-use fairhead_outside::{ADIOS, ALL, IOCOST, adios};
+use fairhead_outside::{ADIOS, ALL, IOCOST, IOLATENCY, adios};
 use fairhead_suite::{SERVICE_MAX, Suite};
 
 #[test]
@@ -52,4 +52,19 @@ fn iocost_storms() {
 #[test]
 fn iocost_small_cases() {
     iocost().small_cases();
+}
+
+/// With one group nothing is throttled: those that are here already go first.
+fn iolatency() -> Suite {
+    Suite::of(&IOLATENCY).bounded(|_, load, _| Some(SERVICE_MAX * load.requests))
+}
+
+#[test]
+fn iolatency_storms() {
+    iolatency().storms("iolatency_storms");
+}
+
+#[test]
+fn iolatency_small_cases() {
+    iolatency().small_cases();
 }

@@ -140,6 +140,8 @@ pub enum Control {
     SetMax(GroupId, Max),
     /// A group's guarantee.
     SetMin(GroupId, Min),
+    /// The mean latency that a group's requests should have, or none: for schedulers that protect groups.
+    SetLatency(GroupId, Option<Duration>),
     /// A task's priority, for its requests to come.
     SetPrio(TaskId, IoPrio),
     /// A task is gone; requests of its that wait are still served.

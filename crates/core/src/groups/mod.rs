@@ -187,6 +187,7 @@ struct Group {
     policy: Option<Policy>,
     max: Max,
     min: Min,
+    latency: Option<Duration>,
     is_gone: bool,
     /// Groups in it that are not gone.
     children: u32,
@@ -209,6 +210,7 @@ impl Group {
         policy: None,
         max: Max { rbps: None, wbps: None, riops: None, wiops: None, burst: Duration::ZERO },
         min: Min { iops: 0 },
+        latency: None,
         is_gone: false,
         children: 0,
         turns: Turns::NONE,
@@ -325,6 +327,12 @@ impl Groups {
         self.groups[group].min
     }
 
+    /// The mean latency that its requests, with those of groups in it, should have.
+    #[must_use]
+    pub fn latency(&self, group: GroupId) -> Option<Duration> {
+        self.groups[group].latency
+    }
+
     /// Whether a change can be made, and if so makes it here. The scheduler is called next.
     pub(crate) fn control(&mut self, change: &Control, requests: &Requests) -> Result<(), Refusal> {
         match *change {
@@ -357,6 +365,10 @@ impl Groups {
             }
             Control::SetMax(group, max) => self.set_max(group, max),
             Control::SetMin(group, min) => self.set_min(group, min),
+            Control::SetLatency(group, latency) => {
+                self.existing(group)?.latency = latency;
+                Ok(())
+            }
             Control::SetParent(group, parent) => self.set_parent(group, parent, requests),
             Control::GroupExit(group) => self.exit(group),
         }
@@ -479,7 +491,7 @@ impl Groups {
         }
         g.is_gone = true;
         // No call could change them any more.
-        (g.min, g.max) = (Min::default(), Max::default());
+        (g.min, g.max, g.latency) = (Min::default(), Max::default(), None);
         let parent = g.parent;
         self.groups[parent].children -= 1;
         Ok(())

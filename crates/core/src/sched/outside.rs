@@ -61,7 +61,7 @@ pub trait Factory: Send + Sync {
     fn make(&self, limits: Limits, values: &[u64]) -> Result<Box<dyn DynScheduler>, ConfigError>;
 
     /// The settings of control groups that the scheduler keeps, in the words of job files (`weight`,
-    /// `leaf_weight`, `class`, `min_iops`). Default: none.
+    /// `leaf_weight`, `class`, `min_iops`, `latency`). Default: none.
     fn groups(&self) -> &'static [&'static str] {
         &[]
     }

@@ -1,7 +1,7 @@
 //! io.cost: weights of groups kept by what requests cost, in front of no scheduler.
 //!
-//! For many groups on one fast device that queues: shares by weight, although nobody orders requests and the
-//! device has many at a time; work conserving; and, if asked for, latency within a target.
+//! For many groups on one fast device that queues: shares by weight, although no request is sorted requests
+//! and the device has many at a time; work conserving; and, if asked for, latency within a target.
 //!
 //! # How it works
 //!
@@ -13,23 +13,25 @@
 //!
 //! 1. **Cost.** A linear model (`model.rs`) says how much device time a request needs. It is sequential if it
 //!    begins within 256 sectors of where the last one of its group ended, else random.
-//! 2. **Budget.** The disk's virtual time (`clock.rs`) runs at a rate, `vrate`: at 100 % it gives out a second
-//!    of device time each second. Each group has a virtual time, too; what it is behind the disk's is its
-//!    budget. A request whose cost, divided by the group's share (`tree.rs`), is within it is released, and
-//!    the group's virtual time advances by as much. Others wait until it is. Of a group that pauses, the
+//! 2. **Budget.** The disk's virtual time (`clock.rs`) runs at a rate, `vrate`: at 100 % it gives out a
+//!    second of device time each second. Each group has a virtual time, too; what it is behind the disk's is
+//!    its budget. A request whose cost, divided by the group's share (`tree.rs`), is within it is released,
+//!    and the group's virtual time advances by as much. Others wait until it is. Of a group that pauses, the
 //!    budget is at most one period's.
-//! 3. **Plan.** At the end of each period, or at the next event if no request waits for a budget: groups that had none lose their share
-//!    until they have some. Groups that used less than 7/8 of theirs give the rest away, down to 5/4 of what
-//!    they used; one that needs more takes all of it back at once. The rate changes:
+//! 3. **Plan.** At the end of each period, or at the next event if no request waits for a budget: groups
+//!    that had none lose their share until they have some. Groups that used less than 7/8 of theirs give the
+//!    rest away, down to 5/4 of what they used; one that needs more takes all of it back at once. The rate
+//!    changes:
 //!
 //! | in the period | `vrate` |
 //! |---|---|
-//! | more reads were slower than `rlat` than `rpct` allows, or writes; or released requests waited, for 5 % of the time, as the device was full | falls |
-//! | not so, and requests waited for a budget | rises |
-//! | neither | stays |
+//! | too many reads took longer than `rlat`, or writes than `wlat` | falls |
+//! | for 5 % of the time the device was full, and released requests waited | falls |
+//! | neither, and requests waited for a budget | rises |
+//! | none of these | stays |
 //!
-//!    It rises by 1/64 and falls by 1/16, and after 8, 16 and 24 periods in a row by two, three and four times
-//!    as much.
+//!    It rises and falls by 1/64, or falls by 1/16 if latencies were missed; after 8, 16 and 24 periods in a
+//!    row by two, three and four times as much.
 //! 4. **Debt.** Requests for metadata never wait, as others may wait for them. They are charged, as is what
 //!    grows by merging after its release; the group's next request waits until that is paid, too.
 //!
@@ -46,8 +48,8 @@
 //! # What it does not do
 //!
 //! No sorting, no classes, no priorities, no tasks. It does not delay programs that cause debt on their way
-//! back to user space, as Linux does: there is no such way here. All groups with requests that wait are looked
-//! at for each that is released.
+//! back to user space, as Linux does: there is no such way here. All groups with requests that wait are
+//! looked at for each that is released.
 //!
 //! # What is not in the sources
 //!
@@ -403,7 +405,7 @@ impl IoCost {
         self.due_of = 0;
     }
 
-    /// A request that waits goes on at once, and is charged.
+    /// A request that waits is released at once, and charged.
     fn hurry(&mut self, tag: Tag) {
         let Entry { group, cost, .. } = *self.entry(tag);
         self.links.remove(&mut self.groups[group as usize].waiting, tag);
@@ -682,7 +684,11 @@ impl Scheduler for IoCost {
 
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
         match change {
-            Control::SetPrio(..) | Control::TaskExit(_) | Control::SetMax(..) | Control::SetMin(..) => return,
+            Control::SetPrio(..)
+            | Control::TaskExit(_)
+            | Control::SetMax(..)
+            | Control::SetMin(..)
+            | Control::SetLatency(..) => return,
             // It may be a new group.
             Control::SetParent(group, _) => {
                 if let Some(i) = self.active.iter().position(|g| *g == group.0) {
@@ -721,7 +727,7 @@ impl Scheduler for IoCost {
     }
 
     fn next_timer(&self) -> Option<(Instant, Timer)> {
-        // Nobody waits for a plan, and the next call makes it.
+        // No request waits for a plan, and the next call makes it.
         if self.waiting == 0 {
             return None;
         }

@@ -1,7 +1,8 @@
 //! Weights in the tree of groups: the share of each group that is active, and shares that are given away.
 //!
-//! A group's own requests are a *leaf*: one more child of the group, with its leaf weight. The share of a leaf
-//! is the product, along its way to the root, of weight by the sum of the weights of siblings that are active.
+//! A group's own requests are a *leaf*: one more child of the group, with its leaf weight. The share of a
+//! leaf is the product, along its way to the root, of weight by the sum of the weights of siblings that are
+//! active.
 //!
 //! ```text
 //!   root ─┬─ a  200                 a alone with b:  b 1/3
@@ -13,10 +14,10 @@
 //! those of the groups around it, so that it keeps the share that it needs and all others have theirs
 //! multiplied by one factor `k`. What is known: the shares `s` by full weights; of those inside a group, the
 //! shares `D` of leaves that give and the shares `T` that they keep; `k = (1 - T) / (1 - D)`, of the root's
-//! `T` and `D`. The share of a group is then `T + k (s - D)`, its own `T` and `D` taken, and so its weight has
-//! to be `(T + k (s - D)) W / (k S)` beside siblings that keep their weights, with `W` the sum of full weights
-//! of all of these and `S` the share of their parent. No other group's weight changes. So a leaf that needs
-//! its share again takes it back alone: it and the groups around it have their full weights.
+//! `T` and `D`. The share of a group is then `T + k (s - D)`, its own `T` and `D` taken, and so its weight
+//! has to be `(T + k (s - D)) W / (k S)` beside siblings that keep their weights, with `W` the sum of
+//! full weights of all of these and `S` the share of their parent. No other group's weight changes. So a leaf
+//! that needs its share again takes it back alone: it and the groups around it have their full weights.
 
 use fairhead_core::{GroupId, Groups};
 
@@ -208,8 +209,8 @@ impl Tree {
         *sum = *sum - old + weight;
     }
 
-    /// Plans anew who gives: of the active leaves, those of which `keeps` returns a share keep that one, which
-    /// is below their full share, and give the rest to the others. Nobody gives if all would.
+    /// Plans anew who gives: of the active leaves, those of which `keeps` returns a share keep that one,
+    /// which is below their full share, and give the rest to the others. None gives if all would.
     pub(super) fn plan(&mut self, active: &[u32], keeps: impl Fn(u32, u64) -> Option<u64>) {
         let (mut takers, mut any) = (false, false);
         for &leaf in active {
@@ -367,7 +368,7 @@ mod tests {
         tree.check();
         tree.plan(&active, |_, _| None);
         assert_eq!(shares(&mut tree, &active), [63, 188, 375, 375]);
-        // All would give: nobody does.
+        // All would give: none does.
         tree.plan(&active, |_, _| Some(1));
         assert_eq!(shares(&mut tree, &active), [63, 188, 375, 375]);
     }

@@ -118,6 +118,7 @@ impl<'a> Groups<'a> {
             Setting::Weight(w) | Setting::LeafWeight(w) => w != Weight::DEFAULT,
             Setting::Class(c) => c != Class::BestEffort,
             Setting::MinIops(iops) => iops > 0,
+            Setting::Latency(target) => target.is_some(),
             _ => false,
         };
         let words = self.all_settings().filter(matters).map(Setting::word);
@@ -200,6 +201,7 @@ impl<'a> Groups<'a> {
             Setting::Weight(w) => Some(Control::SetWeight(group, w)),
             Setting::LeafWeight(w) => Some(Control::SetLeafWeight(group, w)),
             Setting::Class(c) => Some(Control::SetClass(group, c)),
+            Setting::Latency(target) => Some(Control::SetLatency(group, target)),
             s => s.guarantee().map(|min| Control::SetMin(group, min)),
         });
         // A limit first: a guarantee must not be above it.

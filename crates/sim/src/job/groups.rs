@@ -77,6 +77,8 @@ pub enum Setting {
     Burst(Duration),
     /// `min_iops`: a guarantee, in requests a second.
     MinIops(u32),
+    /// `latency`: the mean latency that its requests should have; `None`: any.
+    Latency(Option<Duration>),
 }
 
 impl Setting {
@@ -93,6 +95,7 @@ impl Setting {
             Self::Wiops(_) => "wiops",
             Self::Burst(_) => "burst",
             Self::MinIops(_) => "min_iops",
+            Self::Latency(_) => "latency",
         }
     }
 
@@ -105,6 +108,7 @@ impl Setting {
             Self::Rbps(n) | Self::Wbps(n) | Self::Riops(n) | Self::Wiops(n) => limit(n),
             Self::Burst(t) => t.to_string(),
             Self::MinIops(n) => n.to_string(),
+            Self::Latency(t) => t.map_or_else(|| "max".to_owned(), |t| t.to_string()),
         };
         format!("{}={value}", self.word())
     }
@@ -437,6 +441,13 @@ const WORDS: &[(&str, Word)] = &[
         _ => Err(format!("'{}' is out of range; at most an hour", a.show())),
     }),
     ("min_iops", |a| a.int32(0, u32::MAX).map(Setting::MinIops)),
+    ("latency", |a| match a.value {
+        "max" => Ok(Setting::Latency(None)),
+        _ => match a.time(BareTime::Refused)? {
+            t if t.is_zero() => Err(format!("'{}': nothing is as quick; write a time, or max", a.show())),
+            t => Ok(Setting::Latency(Some(t))),
+        },
+    }),
 ];
 
 /// systemd's names, and the kernel's longer ones.
@@ -467,8 +478,8 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("BlockIODeviceWeight", "a weight holds on all disks alike; use IOWeight"),
     ("io.policy", "a weight holds on all disks alike; use weight and class"),
     ("blkio.weight_device", "a weight holds on all disks alike; use weight"),
-    ("IODeviceLatencyTargetSec", "latency targets are not simulated"),
-    ("io.latency", "latency targets are not simulated"),
+    ("IODeviceLatencyTargetSec", "a target holds on all disks alike; write latency=5ms"),
+    ("io.latency", "write the target by itself, such as latency=5ms"),
     ("io.max", "write its words by themselves, such as rbps=10m wiops=120"),
 ];
 

@@ -32,7 +32,7 @@ fn line_error(line: &str) -> String {
 fn groups_nest_by_path_and_are_given_what_anybody_says_of_them() {
     let file = ok(
         "[global]\nsize=1g\n#!fh_cgroup=t weight=300 wiops=50\n#!fh_cgroup=leaf_weight=7\n[a]\ncgroup=t/a\n\
-         cgroup_weight=20\ncgroup_nodelete=1\n#!fh_cgroup=class=rt min_iops=80\n[b]\ncgroup=/t/b\n#!fh_cgroup=leaf_weight=9\n\
+         cgroup_weight=20\ncgroup_nodelete=1\n#!fh_cgroup=class=rt min_iops=80 latency=5ms\n[b]\ncgroup=/t/b\n#!fh_cgroup=leaf_weight=9\n\
          [c]\ncgroup=t/a\n#!fh_cgroup=t IOReadBandwidthMax=/dev/sda 5M burst=10ms wiops=50\n",
     );
     let group = |path: &str| file.cgroups.iter().find(|g| g.path == path).expect("a group");
@@ -57,7 +57,8 @@ fn groups_nest_by_path_and_are_given_what_anybody_says_of_them() {
             Setting::LeafWeight(weight(7)),
             Setting::Weight(weight(20)),
             Setting::Class(Class::RealTime),
-            Setting::MinIops(80)
+            Setting::MinIops(80),
+            Setting::Latency(Some(Duration::from_ms(5)))
         ]
     );
     assert_eq!(group("t/b").settings, [Setting::LeafWeight(weight(9))], "the job's own word is the last");
@@ -545,6 +546,8 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
         "'StartupIOWeight': it holds while a system boots, and none does here; use IOWeight, or fh_at to change it later",
     ),
     ("fh_cgroup=a io.max=5", "'io.max': write its words by themselves, such as rbps=10m wiops=120"),
+    ("fh_cgroup=a io.latency=5", "'io.latency': write the target by itself, such as latency=5ms"),
+    ("fh_cgroup=a latency=0s", "'latency=0s': nothing is as quick; write a time, or max"),
     ("fh_cgroup=/ weight=5", "'weight=5': the root has a leaf_weight and nothing else"),
     ("fh_cgroup=weight=5", "'weight=5' is for a cgroup; add one such as cgroup=tenant1"),
     ("fh_at=5s", "'fh_at=5s' says when, but not what; write one such as fh_at=5s set tenants/a weight=500"),

@@ -92,7 +92,7 @@ pub(crate) fn group_change(chance: &mut Chance, groups: u32) -> Control {
     let mut group = || GroupId(narrow(chance.below(u64::from(groups))));
     let (group, other) = (group(), group());
     let class = *chance.pick(&[Class::RealTime, Class::BestEffort, Class::BestEffort, Class::Idle]);
-    match chance.below(9) {
+    match chance.below(10) {
         0 => Control::SetWeight(group, weight(chance)),
         1 => Control::SetLeafWeight(group, weight(chance)),
         2 => Control::SetClass(group, class),
@@ -103,6 +103,10 @@ pub(crate) fn group_change(chance: &mut Chance, groups: u32) -> Control {
         4 | 5 => Control::SetMax(group, max(chance)),
         6 => Control::SetMin(group, Min { iops: narrow(chance.scaled(0, 500)) }),
         7 => Control::SetParent(group, other),
+        8 => {
+            let target = Duration::from_ns(chance.scaled(1, 1_000_000_000));
+            Control::SetLatency(group, chance.percent(70).then_some(target))
+        }
         // Its requests are still served, and its number may come back.
         _ => Control::GroupExit(group),
     }

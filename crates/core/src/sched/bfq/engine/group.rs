@@ -194,7 +194,8 @@ impl Bfq {
             Control::SetLeafWeight(..)
             | Control::SetClass(..)
             | Control::SetMax(..)
-            | Control::SetMin(..) => {}
+            | Control::SetMin(..)
+            | Control::SetLatency(..) => {}
             Control::SetParent(group, parent) => self.set_parent(cx, group, parent),
             Control::GroupExit(group) => self.exit_group(cx, group),
         }

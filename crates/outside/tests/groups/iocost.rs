@@ -1,11 +1,9 @@
 //! What io.cost promises: shares by weight, no capacity lost, latency within the target.
 
-mod world;
-
+use super::world::{Client, World};
 use fairhead_core::sched::noop::Noop;
 use fairhead_core::{Control, Duration, GroupId, Limits, Request, Weight};
 use fairhead_outside::iocost::{Config, IoCost, Rate};
-use world::{Client, World};
 
 /// A device that does 8 requests at a time, each in 400 µs: 20,000 a second.
 const FLASH: (usize, fn(&Request) -> Duration) = (8, |_| Duration::from_us(400));
@@ -48,6 +46,7 @@ fn weights_200_and_100_give_2_to_1_and_nothing_is_lost() {
         let mut world = world(figures(percent), &[200, 100], &clients);
         world.run(5000);
         let [a, b] = [0, 1].map(|i| world.count(i, 2000, 5000));
+        println!("figures at {percent} %: {a} and {b} of {all} in 3 s; without: {each:?}");
         assert!((1960..=2040).contains(&ratio(a, b)), "{percent} %: {a} : {b}");
         assert!(
             ratio(a + b, all) >= 970,
@@ -82,6 +81,8 @@ fn what_a_group_does_not_use_goes_to_others() {
     let mut world = world(Config { max: 100, ..figures(100) }, &weights, &clients);
     world.run(5000);
     let [a, b] = [0, 1].map(|i| world.count(i, 2000, 5000));
+    let wait = world.mean_us(0, 2000, 5000);
+    println!("{a} and {b} of {all} in 3 s, {wait} us for the first; without: {each:?}");
     assert!(ratio(a, each[0]) >= 1000, "it has what it asks for: {a}, without {}", each[0]);
     // At a rate of 100 % at most: by what is given away, not by a higher rate.
     assert!(ratio(a + b, all) >= 970, "{a} + {b} of {all}");
@@ -120,6 +121,7 @@ fn the_rate_falls_when_reads_miss_their_target() {
         (world.at_disk_us(90, 0, 3000, 5000), rates / 100, world.count(0, 3000, 5000))
     };
     let ((slow, free, all), (quick, held, less)) = (run(0), run(90));
+    println!("90 %: {slow} us at {free} %, {all} in 2 s; with the target {quick} us at {held} %, {less}");
     assert!(slow >= 1500 && free >= 97, "without a target: {slow} us at {free} %");
     assert!(quick <= 900, "with a target of 700 us, which is tried again and again: {quick} us at {held} %");
     assert!(held < free && ratio(less, all) >= 900, "{held} % < {free} %; {less} of {all}");

@@ -172,8 +172,8 @@ impl<S: Scheduler> World<S> {
         sum / self.count(client, from, until).max(1)
     }
 
-    /// The time at the disk that this percentage of a client's requests in these milliseconds does not exceed, in
-    /// microseconds.
+    /// The time at the disk that this percentage of a client's requests in these milliseconds does not
+    /// exceed, in microseconds.
     pub(crate) fn at_disk_us(&self, percent: usize, client: usize, from: u64, until: u64) -> u64 {
         let mut all: Vec<u64> = self.of(client, from, until).map(|d| d.at_disk.as_us()).collect();
         all.sort_unstable();
