@@ -246,7 +246,7 @@ pub fn on_fault(end: fn(&str) -> !) {
 
 /// Ends the run: a library has broken a rule.
 pub(crate) fn fault(line: &str) -> ! {
-    // The first one is told of; others wait for the end of the process.
+    // The first one ends the process; others wait for that.
     static FIRST: AtomicBool = AtomicBool::new(false);
     let Some(end) = ON_FAULT.get() else { panic!("{line}") };
     while FIRST.swap(true, Ordering::Relaxed) {
