@@ -29,92 +29,95 @@ fn links(package: &str, edges: &str) -> (Vec<String>, Vec<String>) {
     (ours, others)
 }
 
+/// The crates, each with those that it may use.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("fairhead-core", &["fairhead-core"]),
+    ("fairhead-core-ffi", &["fairhead-core", "fairhead-core-ffi"]),
+    ("fairhead-device", &["fairhead-core", "fairhead-device"]),
+    ("fairhead-sim", &["fairhead-core", "fairhead-device", "fairhead-sim", "fairhead-trace"]),
+    ("fairhead-conform", &["fairhead-conform", "fairhead-core"]),
+    (
+        "fairhead-papers",
+        &["fairhead-core", "fairhead-device", "fairhead-papers", "fairhead-sim", "fairhead-trace"],
+    ),
+    ("fairhead-live", &["fairhead-core", "fairhead-device", "fairhead-live"]),
+    (
+        "fairhead-machine",
+        &["fairhead-core", "fairhead-device", "fairhead-machine", "fairhead-sim", "fairhead-trace"],
+    ),
+    ("fairhead-outside", &["fairhead-core", "fairhead-outside", "fairhead-suite"]),
+    ("fairhead-plugin", &["fairhead-core", "fairhead-outside", "fairhead-plugin", "fairhead-suite"]),
+    ("fairhead-suite", &["fairhead-core", "fairhead-suite"]),
+    ("fairhead-trace", &["fairhead-core", "fairhead-trace"]),
+    (
+        "fairhead-report",
+        &["fairhead-core", "fairhead-device", "fairhead-report", "fairhead-sim", "fairhead-trace"],
+    ),
+    (
+        "fairhead-lab",
+        &[
+            "fairhead-core",
+            "fairhead-device",
+            "fairhead-lab",
+            "fairhead-outside",
+            "fairhead-report",
+            "fairhead-sim",
+            "fairhead-suite",
+            "fairhead-trace",
+        ],
+    ),
+    (
+        "fairhead-browser",
+        &[
+            "fairhead-browser",
+            "fairhead-core",
+            "fairhead-device",
+            "fairhead-lab",
+            "fairhead-outside",
+            "fairhead-report",
+            "fairhead-sim",
+            "fairhead-suite",
+            "fairhead-trace",
+        ],
+    ),
+    (
+        "fairhead-python",
+        &[
+            "fairhead-core",
+            "fairhead-device",
+            "fairhead-lab",
+            "fairhead-outside",
+            "fairhead-python",
+            "fairhead-report",
+            "fairhead-sim",
+            "fairhead-trace",
+        ],
+    ),
+    (
+        "fairhead",
+        &[
+            "fairhead",
+            "fairhead-conform",
+            "fairhead-core",
+            "fairhead-device",
+            "fairhead-lab",
+            "fairhead-live",
+            "fairhead-machine",
+            "fairhead-outside",
+            "fairhead-papers",
+            "fairhead-plugin",
+            "fairhead-report",
+            "fairhead-sim",
+            "fairhead-trace",
+        ],
+    ),
+];
+
 #[test]
 fn arrows_between_crates_go_one_way() {
-    for (package, allowed) in [
-        ("fairhead-core", &["fairhead-core"][..]),
-        ("fairhead-core-ffi", &["fairhead-core", "fairhead-core-ffi"]),
-        ("fairhead-device", &["fairhead-core", "fairhead-device"]),
-        ("fairhead-sim", &["fairhead-core", "fairhead-device", "fairhead-sim", "fairhead-trace"]),
-        ("fairhead-conform", &["fairhead-conform", "fairhead-core"]),
-        (
-            "fairhead-papers",
-            &["fairhead-core", "fairhead-device", "fairhead-papers", "fairhead-sim", "fairhead-trace"],
-        ),
-        ("fairhead-live", &["fairhead-core", "fairhead-device", "fairhead-live"]),
-        (
-            "fairhead-machine",
-            &["fairhead-core", "fairhead-device", "fairhead-machine", "fairhead-sim", "fairhead-trace"],
-        ),
-        ("fairhead-outside", &["fairhead-core", "fairhead-outside", "fairhead-suite"]),
-        ("fairhead-plugin", &["fairhead-core", "fairhead-outside", "fairhead-plugin", "fairhead-suite"]),
-        ("fairhead-suite", &["fairhead-core", "fairhead-suite"]),
-        ("fairhead-trace", &["fairhead-core", "fairhead-trace"]),
-        (
-            "fairhead-report",
-            &["fairhead-core", "fairhead-device", "fairhead-report", "fairhead-sim", "fairhead-trace"],
-        ),
-        (
-            "fairhead-lab",
-            &[
-                "fairhead-core",
-                "fairhead-device",
-                "fairhead-lab",
-                "fairhead-outside",
-                "fairhead-report",
-                "fairhead-sim",
-                "fairhead-suite",
-                "fairhead-trace",
-            ],
-        ),
-        (
-            "fairhead-browser",
-            &[
-                "fairhead-browser",
-                "fairhead-core",
-                "fairhead-device",
-                "fairhead-lab",
-                "fairhead-outside",
-                "fairhead-report",
-                "fairhead-sim",
-                "fairhead-suite",
-                "fairhead-trace",
-            ],
-        ),
-        (
-            "fairhead-python",
-            &[
-                "fairhead-core",
-                "fairhead-device",
-                "fairhead-lab",
-                "fairhead-outside",
-                "fairhead-python",
-                "fairhead-report",
-                "fairhead-sim",
-                "fairhead-trace",
-            ],
-        ),
-        (
-            "fairhead",
-            &[
-                "fairhead",
-                "fairhead-conform",
-                "fairhead-core",
-                "fairhead-device",
-                "fairhead-lab",
-                "fairhead-live",
-                "fairhead-machine",
-                "fairhead-outside",
-                "fairhead-papers",
-                "fairhead-plugin",
-                "fairhead-report",
-                "fairhead-sim",
-                "fairhead-trace",
-            ],
-        ),
-    ] {
+    for (package, allowed) in ARROWS {
         let (ours, _) = links(package, "normal,build,dev");
-        assert!(ours.contains(&package.to_owned()), "cargo tree says nothing about {package}: {ours:?}");
+        assert!(ours.contains(&(*package).to_owned()), "cargo tree says nothing about {package}: {ours:?}");
         for linked in ours {
             assert!(allowed.contains(&linked.as_str()), "{package} must not use {linked}");
         }

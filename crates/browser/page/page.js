@@ -240,7 +240,7 @@ function lead() {
     } else if (star.opens) {
       told = "Under which scheduler does its window open first?";
     } else if (now >= length() - 2) {
-      told = `99 % of ${star.name}’s calls end within ${a.star.p99 || "no time"} under ${name(a)}, ${b.star.p99 || "no time"} under ${name(b)}.`;
+      told = `99 % of ${star.name}’s ${a.star.which} end within ${a.star.p99 || "no time"} under ${name(a)}, ${b.star.p99 || "no time"} under ${name(b)}.`;
     } else told = `Somebody waits for ${star.name}. How long does a call of it wait?`;
   }
   const text = about + " " + told;
@@ -670,8 +670,8 @@ function windowOf(p, r, f, t) {
     if (f.calls.began[i] > t) break;
     if (f.calls.ended[i] > t) waits = Math.max(waits, t - f.calls.began[i]);
   }
-  if (now >= length() - 2) return tell(p, "open", r.star.p99 || "–", `99 % of ${r.star.calls} calls within`, 1);
-  return tell(p, "waits", seconds(waits), `its call waits; ${done} calls done`, Math.min(1, Math.log10(1 + waits / 1000) / 3));
+  if (now >= length() - 2) return tell(p, "open", r.star.p99 || "–", `99 % of ${r.star.calls} ${r.star.which} within`, 1);
+  return tell(p, "waits", seconds(waits), `${waits ? "waiting now" : "no call waits"}; ${done} done`, Math.min(1, Math.log10(1 + waits / 1000) / 3));
 }
 
 function tell(p, win, big, small, part) {
@@ -691,7 +691,7 @@ function draw() {
     const rows = films[p.i].rows, t = Math.min(now, r.elapsed_us);
     const waits = rows.reduce((n, l) => n + above(l.made, t) - above(l.issued, t), 0);
     if (!playing) p.canvas.setAttribute("aria-label", `${r.scheduler} at ${seconds(now)}: ${waits} requests wait. Arrow keys step from request to request, Enter asks why.`);
-    const words = `${mib(r.bytes_per_s)} · idle on purpose ${Math.round(100 * r.idled_us / Math.max(1, r.elapsed_us))} %` + (r.star && r.star.p99 ? ` · ${scene.star.name}’s calls: p99 ${r.star.p99}` : "");
+    const words = `${mib(r.bytes_per_s)} · idle on purpose ${Math.round(100 * r.idled_us / Math.max(1, r.elapsed_us))} %` + (r.star && r.star.p99 ? ` · ${scene.star.name}’s ${r.star.which}: p99 ${r.star.p99}` : "");
     if (p.figures.textContent !== words) p.figures.textContent = words;
   }
   lead();

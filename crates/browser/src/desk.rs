@@ -255,8 +255,12 @@ fn one_run(plan: &Plan, o: &Outcome, film: &Film, star: &Option<Star>) -> Value 
     let us = |t: fairhead_core::Duration| t.as_ns() / 1000;
     let bytes = o.disk.counters.bytes_read + o.disk.counters.bytes_written;
     let starred = star.as_ref().and_then(|s| o.clients.get(s.client)).map(|c| {
-        let mut all = c.read.clone();
-        all.add(&c.write);
+        // A program that syncs waits for that; its writes go to memory.
+        let mut all = c.sync.clone();
+        if all.calls == 0 {
+            all.add(&c.read);
+            all.add(&c.write);
+        }
         let start_up = StartUp::mean(c.startups.iter().copied());
         let took = start_up.map_or(c.elapsed, |s| s.took);
         json!({
@@ -266,6 +270,7 @@ fn one_run(plan: &Plan, o: &Outcome, film: &Film, star: &Option<Star>) -> Value 
             "took": time(took),
             "finished": start_up.is_none_or(|s| s.finished),
             "calls": all.calls,
+            "which": if c.sync.calls > 0 { "syncs" } else { "calls" },
             "mean": all.latency_mean().map(time),
             "p99": all.percentile(99.0).map(time),
             "max": (all.calls > 0).then(|| time(all.latency_max)),
@@ -308,4 +313,78 @@ fn command(question: &Question, plan: &Plan) -> String {
         text += &format!(" --seed {}", plan.seed);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "[reader]\nrw=randread\nbs=4k\nsize=1m\nnumber_ios=40\ndirect=1\nthinktime=1ms\n[other]\nrw=read\nsize=1m\ndirect=1\n";
+
+    fn asked() -> (Desk, Value) {
+        let mut desk = Desk::default();
+        let question =
+            json!({ "text": TEXT, "schedulers": ["deadline", "bfq"], "set": ["bfq.slice_idle=4ms"] });
+        let scene = desk.answer(calls::ASK, question.to_string().as_bytes()).unwrap();
+        (desk, parse(&scene).unwrap())
+    }
+
+    fn refused(what: u32, input: &Value) -> String {
+        asked().0.answer(what, input.to_string().as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn a_scene_names_who_waits_and_what_to_type() {
+        let (_, scene) = asked();
+        assert_eq!(scene["star"]["name"], "reader");
+        assert_eq!(scene["names"], json!(["reader", "other", "the host's write-back"]));
+        assert_eq!(
+            scene["command"],
+            "fairhead run yours.fio --disk nas2020 --sched deadline,bfq --set bfq.slice_idle=4ms"
+        );
+        let idle =
+            scene["runs"][1]["tunables"].as_array().unwrap().iter().find(|t| t["name"] == "slice_idle");
+        assert_eq!(idle.unwrap()["shown"], "4ms");
+    }
+
+    #[test]
+    fn a_film_has_every_request_in_order_of_its_times() {
+        let (mut desk, scene) = asked();
+        let bytes = desk.answer(calls::FILM, b"0").unwrap();
+        let all: Vec<u32> = bytes.chunks(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
+        let (requests, calls, idles) = (all[0] as usize, all[1] as usize, all[2] as usize);
+        assert_eq!(scene["runs"][0]["requests"], requests);
+        assert_eq!((all[3], all.len()), (0, 4 + 12 * requests + 3 * calls + 4 * idles));
+        assert!(calls >= 40 + 1, "{calls}");
+        let column = |c: usize| &all[4 + c * requests..4 + (c + 1) * requests];
+        for i in 0..requests {
+            let times: Vec<u32> = (4..10).map(|c| column(c)[i]).collect();
+            assert!(times.is_sorted(), "{times:?}");
+        }
+    }
+
+    #[test]
+    fn the_reason_and_the_report_are_of_the_same_run() {
+        let (mut desk, _) = asked();
+        let why = json!({ "run": 1, "name": "reader", "from_us": 1000, "to_us": 90_000 }).to_string();
+        let told = parse(&desk.answer(calls::WHY, why.as_bytes()).unwrap()).unwrap();
+        assert_eq!(told["client"], "reader");
+        assert!(!told["window"]["sentences"].as_array().unwrap().is_empty());
+        let page = String::from_utf8(desk.answer(calls::REPORT, b"").unwrap()).unwrap();
+        assert!(page.starts_with("<!DOCTYPE html>") && page.contains("--set bfq.slice_idle=4ms"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_one_line() {
+        let none = Desk::default().answer(calls::RESULT, b"").unwrap_err();
+        assert_eq!(none, "nothing has been asked yet");
+        assert_eq!(refused(calls::FILM, &json!(2)), "there is no run 2");
+        assert_eq!(refused(99, &json!(0)), "there is no call 99");
+        assert_eq!(refused(calls::ASK, &json!({ "seed": "x" })), "'seed' is \"x\"; write a whole number");
+        assert_eq!(refused(calls::ASK, &json!({ "schedulers": [1] })), "'schedulers' has 1; write texts");
+        let many = json!({ "text": TEXT });
+        assert_eq!(refused(calls::ASK, &many), "name at most 4 schedulers");
+        let unknown = json!({ "schedulers": ["bfk"] });
+        assert_eq!(refused(calls::ASK, &unknown), "unknown scheduler 'bfk'; did you mean 'bfq'?");
+    }
 }
