@@ -10,8 +10,8 @@
 //!
 //! Each `|` separates two columns, and a column has all its numbers one after the other. Times are
 //! microseconds since the start of the run; what has not happened is [`NEVER`]. A place is a fraction of the
-//! disk in 2^-32. A kind is the operation (0 read, 1 write, 2 flush, 3 discard), plus 4 if a program waits for
-//! it. A carrier is the index of the request that took this one to the disk, if it was merged.
+//! disk in 2^-32. A kind is the operation (0 read, 1 write, 2 flush, 3 discard), plus 4 if a program waits
+//! for it. A carrier is the index of the request that took this one to the disk, if it was merged.
 //!
 //! Memory is bounded: the first [`REQUESTS`] requests and [`CALLS`] calls are kept, and the others counted.
 

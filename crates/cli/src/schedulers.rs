@@ -1,7 +1,7 @@
 //! The schedulers that can be named on the command line: those that `fairhead_lab` knows, and libraries.
 //!
-//! [`choose_scheduler`] is where every name of a scheduler is looked up. A file's name is a library, which the
-//! commands of the lab load: [`in_child`] has them do that in a child process.
+//! [`choose_scheduler`] is where every name of a scheduler is looked up. A file's name is a library, which
+//! the commands of the lab load: [`in_child`] has them do that in a child process.
 
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::sched::catalogue::Named;

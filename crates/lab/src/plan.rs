@@ -117,8 +117,9 @@ pub fn positive_time(flag: &str, text: &str) -> Result<Duration, Error> {
     }
 }
 
-/// Returns the schedulers of these names, which `choose` looks up. If there are none: without groups in the jobs, all presets except
-/// those under the controller; with groups, the schedulers that can share by group, with and without that.
+/// Returns the schedulers of these names, which `choose` looks up. If there are none: without groups in the
+/// jobs, all presets except those under the controller; with groups, the schedulers that can share by group,
+/// with and without that.
 ///
 /// # Errors
 /// That of `choose`, and if a name is there twice.

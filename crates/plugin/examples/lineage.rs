@@ -1,5 +1,5 @@
-//! Schedulers of the lineage as a library, for the tests: `FAIRHEAD_LINEAGE` names the one that a copy of this
-//! library has.
+//! Schedulers of the lineage as a library, for the tests: `FAIRHEAD_LINEAGE` names the one that a copy of
+//! this library has.
 
 use fairhead_core::sched::{anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use fairhead_plugin::abi::FhSchedulerOps;

@@ -170,7 +170,8 @@ enum {
 	FH_SET_PRIORITY = 6,       /* requests to come of task `id` have class `a` and level `b` */
 	FH_TASK_EXIT = 7,          /* task `id` is gone; what waits of its is still served */
 	FH_SET_PARENT = 8,         /* group `id` is in group `a`, and new if it was gone */
-	FH_GROUP_EXIT = 9          /* group `id` is gone; what waits of its is still served */
+	FH_GROUP_EXIT = 9,         /* group `id` is gone; what waits of its is still served */
+	FH_SET_LATENCY = 10        /* requests of group `id` are to take `b` << 32 | `a` ns in the mean; 0: no target */
 };
 
 /* A change from outside. */

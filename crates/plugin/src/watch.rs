@@ -203,7 +203,8 @@ pub fn watch() -> io::Result<()> {
     }
     // SAFETY: a setting of this process, without pointers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
-    // SAFETY: a set of signals, made here. The parent holds signals; its child, which inherits that, must not.
+    // SAFETY: a set of signals, made here. The parent holds signals; its child, which inherits that, must
+    // not.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);

@@ -250,6 +250,11 @@ impl FhSchedulerControl {
             Control::TaskExit(task) => of(7, task.0, 0, 0),
             Control::SetParent(group, parent) => of(8, group.0, parent.0, 0),
             Control::GroupExit(group) => of(9, group.0, 0, 0),
+            Control::SetLatency(group, target) => {
+                let ns = target.map_or(0, Duration::as_ns);
+                #[allow(clippy::cast_possible_truncation, reason = "in two halves")]
+                of(10, group.0, ns as u32, (ns >> 32) as u32)
+            }
             Control::SetMax(..) => None,
         }
     }
@@ -268,6 +273,10 @@ impl FhSchedulerControl {
             7 => Control::TaskExit(TaskId(self.id)),
             8 => Control::SetParent(group, GroupId(self.a)),
             9 => Control::GroupExit(group),
+            10 => {
+                let ns = u64::from(self.b) << 32 | u64::from(self.a);
+                Control::SetLatency(group, (ns > 0).then(|| Duration::from_ns(ns)))
+            }
             _ => return None,
         })
     }
@@ -305,6 +314,8 @@ mod tests {
             Control::TaskExit(TaskId(9)),
             Control::SetParent(group, GroupId(1)),
             Control::GroupExit(group),
+            Control::SetLatency(group, Some(Duration::from_ns(7_000_000_001))),
+            Control::SetLatency(group, None),
         ] {
             assert_eq!(FhSchedulerControl::of(&change).unwrap().to_core(), Some(change));
         }
