@@ -66,8 +66,9 @@ static void set_timer(struct fhk_queue *fq)
 
 	if (fhk_core_next_timer(fq, &when) != 1) {
 		/* One that fires without need does no harm. */
+		if (fq->due)
+			hrtimer_try_to_cancel(&fq->timer);
 		fq->due = 0;
-		hrtimer_try_to_cancel(&fq->timer);
 		return;
 	}
 	/* 0 says that it is not set. */
@@ -112,6 +113,7 @@ static void insert_tagged(struct fhk_queue *fq, struct request *rq)
 	fq->slots[tag] = (struct fhk_slot){ rq, request.sector, request.sectors };
 	fhk_set_tag(rq, tag);
 	fq->inserted++;
+	fq->async += !op_is_sync(rq->cmd_flags);
 	fhk_merge_offer(fq, rq);
 }
 
@@ -280,13 +282,20 @@ static void finish_request(struct request *rq)
 /* Writeback gets at most three quarters of the requests, so that who waits finds one. */
 static void limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
+	struct fhk_queue *fq = data->q->elevator->elevator_data;
+
 	if (!op_is_sync(opf))
-		data->shallow_depth = max(1UL, 3 * (1UL << data->hctx->sched_tags->bitmap_tags.sb.shift) / 4);
+		data->shallow_depth = READ_ONCE(fq->async_depth);
 }
 
+/* The depth is that of one word of the map of requests. */
 static void depth_updated(struct blk_mq_hw_ctx *hctx)
 {
-	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, 1);
+	struct fhk_queue *fq = queue_of(hctx);
+	unsigned int whole = 1U << hctx->sched_tags->bitmap_tags.sb.shift;
+
+	WRITE_ONCE(fq->async_depth, max(1U, whole - whole / 4));
+	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, fq->async_depth);
 }
 
 static int init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)

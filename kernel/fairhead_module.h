@@ -74,11 +74,12 @@ struct fhk_queue {
 	struct hrtimer timer;
 	u64 due;		/* when it fires; 0: it is not set */
 
+	u32 async_depth;	/* how many requests writeback may have, in one word of the map of requests */
 	u32 merging_task;	/* who sends the bio that is being merged */
 	struct fhk_log *log;
 	unsigned long *groups;	/* which groups are in use, by number; bit 0 is the root */
 
-	u64 inserted, issued, completed, merged, joined, requeued, unknown, refused, timers;
+	u64 inserted, async, issued, completed, merged, joined, requeued, unknown, refused, timers;
 };
 
 /* ------------------------------------------------------------------------------------------- core.c -- */

@@ -177,9 +177,9 @@ static ssize_t stats_show(struct elevator_queue *eq, char *to)
 	struct fhk_queue *fq = queue_of(eq);
 
 	return sysfs_emit(to,
-		"inserted %llu\nissued %llu\ncompleted %llu\nmerged %llu\njoined %llu\nrequeued %llu\nunknown %llu\n"
+		"inserted %llu\nasync %llu\nissued %llu\ncompleted %llu\nmerged %llu\njoined %llu\nrequeued %llu\nunknown %llu\n"
 		"merges_refused %llu\ntimers %llu\nwaiting %u\npoisoned %d\n",
-		fq->inserted, fq->issued, fq->completed, fq->merged, fq->joined, fq->requeued, fq->unknown,
+		fq->inserted, fq->async, fq->issued, fq->completed, fq->merged, fq->joined, fq->requeued, fq->unknown,
 		fq->refused, fq->timers, fq->waiting, fq->poisoned);
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// The series of kernels that the module is for.
 const SERIES: &str = "6.12";
 
-/// The version of `rustc-web`, and the packages that belong to it.
-const RUST_PAIR: &[&str] = &["rustc-web", "rust-web-src", "libstd-rust-web-dev"];
+/// Debian's compiler for programs that need a new one, and the sources of its library.
+const RUST_PAIR: [&str; 2] = ["rustc-web", "rust-web-src"];
 
 /// Everything that is needed, by path.
 pub(crate) struct Packages {
@@ -124,8 +124,8 @@ fn relocate(makefile: &Path, root: &Path) -> Result<(), String> {
     fs::write(makefile, moved).map_err(named)
 }
 
-/// Variables that lead `rust.sh` to a compiler with the sources of its library: the one that builds this, with
-/// rustup's component; or Debian's pair.
+/// Variables that lead `rust.sh` to a compiler with the sources of its library: the one that builds this,
+/// with rustup's component; or Debian's pair.
 fn library_sources() -> Result<Option<Vec<(String, String)>>, String> {
     let sysroot = capture(&mut command("rustc", "--print sysroot"))?.stdout;
     let ours = PathBuf::from(String::from_utf8_lossy(&sysroot).trim()).join("lib/rustlib/src/rust/library");
@@ -136,25 +136,14 @@ fn library_sources() -> Result<Option<Vec<(String, String)>>, String> {
         return Ok(Some(Vec::new()));
     }
     let root = crate::dist::target().join("kernel/rust-web");
-    let library = |root: &Path| find(&root.join("usr/src"), &|f| f == "lib.rs").is_some();
-    if !library(&root) {
-        // The runtime libraries have their versions in their names.
-        let mut names: Vec<String> = RUST_PAIR.iter().map(|n| (*n).to_owned()).collect();
-        for package in RUST_PAIR {
-            names.extend(libraries(package));
-        }
-        names.sort();
-        names.dedup();
-        if unpack(&names, &root).is_err() {
-            return Ok(None);
-        }
-    }
-    let Some(source) = fs::read_dir(root.join("usr/src")).into_iter().flatten().flatten().find_map(|e| {
-        let library = e.path().join("library");
-        library.join("core/src/lib.rs").exists().then_some(library)
-    }) else {
-        return Ok(None);
+    let sources = || {
+        let folders = fs::read_dir(root.join("usr/src")).into_iter().flatten().flatten();
+        folders.map(|e| e.path().join("library")).find(|library| library.join("core/src/lib.rs").exists())
     };
+    if sources().is_none() && unpack(&with_libraries(&RUST_PAIR), &root).is_err() {
+        return Ok(None);
+    }
+    let Some(source) = sources() else { return Ok(None) };
     let text = |path: PathBuf| path.display().to_string();
     Ok(Some(vec![
         ("RUSTC".into(), text(root.join("usr/bin/rustc"))),
@@ -163,13 +152,20 @@ fn library_sources() -> Result<Option<Vec<(String, String)>>, String> {
     ]))
 }
 
-/// The libraries of LLVM and Rust that a package depends on.
-fn libraries(package: &str) -> Vec<String> {
-    let Ok(listed) = capture(command("apt-cache", "depends").arg(package)) else { return Vec::new() };
-    let listed = String::from_utf8_lossy(&listed.stdout);
-    let depends = listed.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-    depends
-        .filter(|d| d.starts_with("libllvm") || d.starts_with("libstd-rust-web"))
-        .map(str::to_owned)
-        .collect()
+/// These packages, and the libraries of LLVM and Rust that they depend on, whose names have versions in them.
+fn with_libraries(packages: &[&str]) -> Vec<String> {
+    let mut all: Vec<String> = packages.iter().map(|&name| name.to_owned()).collect();
+    let mut at = 0;
+    while let Some(package) = all.get(at) {
+        let listed = capture(command("apt-cache", "depends").arg(package)).map(|o| o.stdout);
+        let listed = String::from_utf8_lossy(&listed.unwrap_or_default()).into_owned();
+        for name in listed.lines().filter_map(|line| line.trim().strip_prefix("Depends: ")) {
+            let is_library = name.starts_with("libllvm") || name.starts_with("libstd-rust-web");
+            if is_library && !all.iter().any(|there| there == name) {
+                all.push(name.to_owned());
+            }
+        }
+        at += 1;
+    }
+    all
 }

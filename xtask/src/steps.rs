@@ -5,7 +5,7 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{ahead, api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, links, page, python, tidy};
+use crate::{ahead, api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, kernel, links, page, python, tidy};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -116,6 +116,7 @@ const STEPS: &[Step] = &[
     ("core without std", bare_metal),
     ("the C library", ffi::check),
     ("the C library, installed", c_api::check),
+    ("the module for Linux", kernel::test),
     ("corpus replay", || tests(&mut fuzz::replay(""))),
     ("fuzzing, briefly", || fuzz::short(FUZZ)),
     ("instructions per request", bench::check),
