@@ -36,8 +36,9 @@ def test_results_are_columns_that_agree_with_the_json():
     histogram = [r for r in result.histograms.rows() if r["scheduler"] == "bfq" and r["op"] == "read"]
     assert sum(r["count"] for r in histogram) == clients["read_calls"][2] == 64
     series = result.series.rows()
-    assert sum(r["read_bytes"] for r in series if r["scheduler"] == "bfq") == 4 << 20
-    assert sum(result.disk_series["read_bytes"]) >= 8 << 20
+    # A series has whole intervals only.
+    assert 3 << 20 < sum(r["read_bytes"] for r in series if r["scheduler"] == "bfq") <= 4 << 20
+    assert sum(result.disk_series["read_bytes"]) > 6 << 20
     requests = result.requests.rows()
     sent = [r for r in requests if r["scheduler"] == "bfq" and r["merged_into"] is None and r["issued_ns"]]
     issued = result.disks["requests_issued"][1]
@@ -98,7 +99,7 @@ def interrupted_after(seconds, work):
     return time.monotonic() - pressed[0]
 
 
-@pytest.mark.parametrize("options", [{}, {"requests": True}, {"why": "a"}])
+@pytest.mark.parametrize("options", [{}, {"requests": True}, {"why": "a@1s-2s"}])
 def test_an_interrupt_ends_a_run_in_its_middle(options):
     assert interrupted_after(0.5, lambda: fairhead.run(LONG, schedulers="noop,bfq", **options)) < 5
 

@@ -452,6 +452,6 @@ mod tests {
     fn what_does_not_fit_is_an_error() {
         let mut s = sweep();
         s.jobs = parse("[a]\nrw=read\nsize=100t\n", "t").unwrap();
-        assert!(s.run(2, &(), &|_| {}).is_err());
+        assert!(s.run(Part::WHOLE, 2, &(), &|_| {}).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
     >>> import fairhead
     >>> result = fairhead.run("app-start", schedulers=["deadline", "bfq"])
-    >>> result.clients["startup_mean_ns"]
+    >>> result.clients["elapsed_ns"]
 
 `run` simulates a job under schedulers, `sweep` a grid of them, and `advise` says which one to use. A job is a
 fio job file: a path, its text, or a built-in workload. Times in results are whole nanoseconds (`_ns`), sizes
@@ -118,7 +118,8 @@ def run(
     threads     how many runs at a time; default: as many as processors. It changes no result
     progress    called with the number of finished runs, and that of all
 
-    What is wrong raises `Error`, a ValueError, with one line. Ctrl-C ends the runs.
+    What is wrong raises `Error`, a ValueError, with one line. Ctrl-C ends the runs; the search for the worst
+    part, with `why` and no "@", goes on to its end.
 
     A scheduler in Python is a class with
 
