@@ -5,7 +5,9 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{ahead, api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, kernel, links, page, python, tidy};
+use crate::{
+    ahead, api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, kernel, links, page, python, tidy,
+};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
