@@ -14,9 +14,10 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::asked::{Asked, NameOrClass};
+use crate::columns::Columns;
 use crate::error::{Error, caught, of_lab, of_run};
 use crate::sweep::Until;
-use crate::table::{Columns, Table, escaped};
+use crate::table::{Table, escaped};
 use crate::waiting::wait;
 
 /// The answer of `advise`.

@@ -22,7 +22,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::table::{Columns, Values};
+use crate::columns::{Columns, Values};
 
 #[repr(C)]
 struct ArrowSchema {

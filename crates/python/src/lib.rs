@@ -18,6 +18,7 @@ mod advise;
 #[allow(unsafe_code, reason = "the Arrow C stream interface is structures of pointers")]
 mod arrow;
 mod asked;
+mod columns;
 mod error;
 mod lists;
 mod requests;

@@ -9,8 +9,9 @@ use fairhead_lab::tunables::range;
 use fairhead_lab::workloads::WORKLOADS;
 use pyo3::prelude::*;
 
+use crate::columns::Columns;
 use crate::error::{Error, of_lab};
-use crate::table::{Columns, Table};
+use crate::table::Table;
 
 /// The built-in schedulers, in the order of their lineage, then those from outside it.
 #[pyfunction]

@@ -3,7 +3,7 @@
 use fairhead_core::{Duration, Reason};
 use fairhead_sim::journal::{Request, Run, Sink};
 
-use crate::table::Columns;
+use crate::columns::Columns;
 
 /// What happened to each request of a run.
 #[derive(Default)]

@@ -6,9 +6,10 @@ use fairhead_sim::Outcome;
 use fairhead_sim::metrics::{ClientStats, DiskPoint, DiskStats, OpStats, Point, rate};
 use pyo3::prelude::*;
 
+use crate::columns::Columns;
 use crate::error::Error;
 use crate::requests::{self, Requests};
-use crate::table::{Columns, Table, escaped};
+use crate::table::{Table, escaped};
 
 /// The result of `run`: figures, tables and texts, for each scheduler.
 #[pyclass(frozen, name = "Result", module = "fairhead")]

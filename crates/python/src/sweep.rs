@@ -15,8 +15,9 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::asked::{Asked, NameOrClass};
+use crate::columns::Columns;
 use crate::error::{Error, caught, of_lab, of_run};
-use crate::table::{Columns, Table};
+use crate::table::Table;
 use crate::waiting::wait;
 
 /// Keeps nothing, and is over when the flag is set.
