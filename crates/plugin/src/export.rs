@@ -64,7 +64,7 @@ pub fn table<S: Scheduler>(name: &str, about: &str, keeps: &[&str]) -> FhSchedul
             let word: Vec<*const c_char> = words.iter().map(|w| text(w)).collect();
             FhSchedulerTunable {
                 name: text(t.name),
-                effect: text(t.effect.trim()),
+                effect: text(t.effect),
                 min: t.min,
                 max: t.max,
                 preset: S::Config::default().get(t.name).unwrap_or(t.min),
