@@ -137,6 +137,8 @@ struct fh_scheduler_limits {
 	uint32_t max_segments; /* the most segments of 64 KiB in one request */
 	uint32_t rotational;   /* 1: the device has a head to move */
 	uint32_t queue_depth;  /* how many requests the device takes at a time */
+	uint32_t observed;     /* 1: reasons (fh_scheduler_answer.why) are read; 0: they need not be right */
+	uint32_t reserved;     /* 0 */
 	uint64_t actuators[7]; /* where the second to eighth arm begins, in sectors; 0: there is none */
 	void (*fail)(const char *why); /* ends the run with this text; does not return */
 };

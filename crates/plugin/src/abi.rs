@@ -54,6 +54,8 @@ pub struct FhSchedulerLimits {
     pub max_segments: u32,
     pub rotational: u32,
     pub queue_depth: u32,
+    pub observed: u32,
+    pub reserved: u32,
     pub actuators: [u64; 7],
     pub fail: Option<unsafe extern "C" fn(*const c_char)>,
 }
@@ -142,7 +144,7 @@ unsafe impl Sync for FhSchedulerOps {}
 /// The sizes that the header's structs have where pointers have 8 bytes, as in `tests/c/layout.c`.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
-    assert!(size_of::<FhRequest>() == 24 && size_of::<FhSchedulerLimits>() == 104);
+    assert!(size_of::<FhRequest>() == 24 && size_of::<FhSchedulerLimits>() == 112);
     assert!(size_of::<FhSchedulerTunable>() == 56 && size_of::<FhSchedulerAnswer>() == 4);
     assert!(size_of::<FhSchedulerControl>() == 16 && size_of::<FhSchedulerOps>() == 240);
 };

@@ -207,6 +207,8 @@ impl FhSchedulerLimits {
             max_segments: limits.max_segments.into(),
             rotational: limits.rotational.into(),
             queue_depth: limits.queue_depth.into(),
+            observed: (limits.trace > 0).into(),
+            reserved: 0,
             actuators,
             fail: Some(fail),
         }
@@ -229,6 +231,8 @@ impl FhSchedulerLimits {
             merges: false,
             rotational: self.rotational == 1,
             queue_depth: narrow(self.queue_depth)?,
+            // Some schedulers find out a reason only if there is a trace to keep it.
+            trace: self.observed,
             actuators: Actuators::at(&starts[..used]),
             ..Limits::default()
         })

@@ -9,7 +9,7 @@
 #define AT(type, field, at) _Static_assert(offsetof(struct type, field) == (at), #type "." #field)
 
 SIZE(fh_request, 24);
-SIZE(fh_scheduler_limits, 104);
+SIZE(fh_scheduler_limits, 112);
 SIZE(fh_scheduler_tunable, 56);
 SIZE(fh_scheduler_answer, 4);
 SIZE(fh_scheduler_control, 16);
@@ -17,8 +17,9 @@ SIZE(fh_scheduler_ops, 240);
 AT(fh_request, op, 20);
 AT(fh_request, flags, 23);
 AT(fh_scheduler_limits, queue_depth, 36);
-AT(fh_scheduler_limits, actuators, 40);
-AT(fh_scheduler_limits, fail, 96);
+AT(fh_scheduler_limits, observed, 40);
+AT(fh_scheduler_limits, actuators, 48);
+AT(fh_scheduler_limits, fail, 104);
 AT(fh_scheduler_tunable, unit, 40);
 AT(fh_scheduler_tunable, word, 48);
 AT(fh_scheduler_answer, why, 2);
