@@ -46,7 +46,18 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["fairhead-core", "fairhead-device", "fairhead-machine", "fairhead-sim", "fairhead-trace"],
     ),
     ("fairhead-outside", &["fairhead-core", "fairhead-outside", "fairhead-suite"]),
-    ("fairhead-plugin", &["fairhead-core", "fairhead-outside", "fairhead-plugin", "fairhead-suite"]),
+    (
+        "fairhead-plugin",
+        &[
+            "fairhead-core",
+            "fairhead-device",
+            "fairhead-outside",
+            "fairhead-plugin",
+            "fairhead-sim",
+            "fairhead-suite",
+            "fairhead-trace",
+        ],
+    ),
     ("fairhead-suite", &["fairhead-core", "fairhead-suite"]),
     ("fairhead-trace", &["fairhead-core", "fairhead-trace"]),
     (

@@ -9,10 +9,9 @@ use crate::abi::{
     FH_EMPTY, FH_HOLD, FH_ISSUE, FH_NO_TAG, FhRequest, FhSchedulerAnswer, FhSchedulerControl,
     FhSchedulerLimits, FhSchedulerOps,
 };
-use crate::load::Plugin;
 use crate::watch::{Function, Watched, fail, fault};
 use crate::words;
-use fairhead_core::config::ConfigError;
+use fairhead_core::config::{ConfigError, Tunable};
 use fairhead_core::sched::outside::DynScheduler;
 use fairhead_core::{
     Control, Cx, Dispatch, Edges, End, Hold, Instant, Limits, Request, Requests, Tag, Timer,
@@ -61,6 +60,17 @@ impl Drop for Memory {
 // SAFETY: the header says that an instance may move to another thread, between calls.
 unsafe impl Send for Memory {}
 
+/// A library that is loaded and checked: what an instance needs of it.
+#[derive(Debug)]
+pub(crate) struct Library {
+    pub(crate) ops: &'static FhSchedulerOps,
+    /// The file, as it was named.
+    pub(crate) path: String,
+    /// Its number in the page that the parent reads.
+    pub(crate) number: u32,
+    pub(crate) tunables: &'static [Tunable],
+}
+
 /// See the [module](self).
 pub(crate) struct Hosted {
     ops: &'static FhSchedulerOps,
@@ -92,13 +102,13 @@ macro_rules! call {
 }
 
 impl Hosted {
-    pub(crate) fn new(plugin: &Plugin, limits: Limits, values: &[u64]) -> Result<Self, ConfigError> {
-        let ops = plugin.ops;
-        let watched = Watched::new(plugin.number);
+    pub(crate) fn new(library: &Library, limits: Limits, values: &[u64]) -> Result<Self, ConfigError> {
+        let ops = library.ops;
+        let watched = Watched::new(library.number);
         watched.is_here();
         watched.at(0);
         let sizes = FhSchedulerLimits::of(&limits, fail);
-        let of = |what: &str| format!("scheduler library '{}': {what}", plugin.path);
+        let of = |what: &str| format!("scheduler library '{}': {what}", library.path);
         let (Some(memory), Some(create)) = (ops.memory, ops.create) else {
             fault(&of("its table has changed"))
         };
@@ -117,13 +127,13 @@ impl Hosted {
         watched.leave();
         if wrong != 0 {
             let index = usize::try_from(wrong).ok().and_then(|i| i.checked_sub(1));
-            let Some((i, tunable)) = index.and_then(|i| plugin.tunables.get(i).map(|t| (i, t))) else {
+            let Some((i, tunable)) = index.and_then(|i| library.tunables.get(i).map(|t| (i, t))) else {
                 fault(&of(&format!("create returned {wrong}: 0 or the number of a tunable was expected")));
             };
             return Err(ConfigError { field: tunable.name, value: values[i], tunable: Some(tunable) });
         }
         let waits = vec![false; usize::from(limits.tags)];
-        let (path, edges) = (plugin.path.clone(), Edges::Both);
+        let (path, edges) = (library.path.clone(), Edges::Both);
         let mut hosted =
             Self { ops, path, watched, memory, waits, waiting: 0, at_device: 0, idle_calls: 0, edges };
         if call!(hosted, MergeRules, ends_only()).unwrap_or(0) != 0 {

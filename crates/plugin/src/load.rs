@@ -11,7 +11,7 @@ use crate::abi::{
     FH_KEEPS_CLASS, FH_KEEPS_LEAF_WEIGHT, FH_KEEPS_MIN, FH_KEEPS_WEIGHT, FhSchedulerOps, FhSchedulerTunable,
     SYMBOL, VERSION,
 };
-use crate::hosted::Hosted;
+use crate::hosted::{Hosted, Library};
 use crate::watch::{Function, Watched, register};
 use crate::words;
 use fairhead_core::Limits;
@@ -44,14 +44,9 @@ pub fn is_library(name: &str) -> bool {
 /// The scheduler of a library: a factory beside the built-in ones.
 #[derive(Debug)]
 pub struct Plugin {
-    pub(crate) ops: &'static FhSchedulerOps,
-    /// The file, as it was named.
-    pub(crate) path: String,
-    /// Its number in the page that the parent reads.
-    pub(crate) number: u32,
+    library: Library,
     name: &'static str,
     about: &'static str,
-    pub(crate) tunables: &'static [Tunable],
     presets: Vec<u64>,
     keeps: Vec<&'static str>,
     identity: u64,
@@ -65,13 +60,13 @@ impl Factory for Plugin {
         self.about
     }
     fn tunables(&self) -> &'static [Tunable] {
-        self.tunables
+        self.library.tunables
     }
     fn default_of(&self, index: usize) -> u64 {
         self.presets.get(index).copied().unwrap_or(0)
     }
     fn make(&self, limits: Limits, values: &[u64]) -> Result<Box<dyn DynScheduler>, ConfigError> {
-        Ok(Box::new(Hosted::new(self, limits, values)?))
+        Ok(Box::new(Hosted::new(&self.library, limits, values)?))
     }
     fn groups(&self) -> &'static [&'static str] {
         // As long as the process: a factory is.
@@ -264,12 +259,9 @@ fn plugin(ops: &'static FhSchedulerOps, path: &str, number: u32, identity: u64) 
         (FH_KEEPS_MIN, "min_iops"),
     ];
     Ok(Plugin {
-        ops,
-        path: path.to_owned(),
-        number,
+        library: Library { ops, path: path.to_owned(), number, tunables: tunables.leak() },
         name,
         about,
-        tunables: tunables.leak(),
         presets: listed.iter().map(|t| t.preset).collect(),
         keeps: keeps.iter().filter(|(bit, _)| ops.keeps & bit != 0).map(|(_, word)| *word).collect(),
         identity,
