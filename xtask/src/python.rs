@@ -17,8 +17,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What builds and tests the wheel.
-const TOOLS: &[&str] =
-    &["maturin>=1.9,<2", "pytest", "pyarrow", "polars", "pandas", "nbclient", "nbformat", "ipykernel"];
+const TOOLS: &[&str] = &[
+    "maturin>=1.9,<2",
+    "pytest",
+    "pyarrow",
+    "polars",
+    "pandas",
+    "distributed",
+    "nbclient",
+    "nbformat",
+    "ipykernel",
+];
 
 /// The example that a wheel without anything else has to run.
 const BARE: &str = "import fairhead; r = fairhead.run('[a]\\nsize=1m\\n', schedulers='bfq'); \
