@@ -21,6 +21,9 @@ __all__ = ["sweep"]
 # Enough that workers end at about the same time, and few enough that Dask's own 1 ms a task does not matter.
 _PARTS_PER_THREAD = 8
 
+# A part without points, of any grid: it only says what is wrong with the question.
+_NO_POINTS = (1 << 31, 1 << 31)
+
 
 def _run_part(version, job, part, grid):
     """Runs on a worker."""
@@ -62,11 +65,13 @@ def sweep(job="app-start", *, client=None, parts=None, progress=None, **grid):
 
     for name in {"part", "threads"} & grid.keys():
         raise fairhead.Error(f"{name}: fairhead.dask.sweep chooses it itself")
+    job = _text_of(job)
+    fairhead.sweep(job, part=_NO_POINTS, **grid)
     client, ours = _of_client(client, distributed)
     try:
         threads = sum(client.nthreads().values())
         count = parts or _PARTS_PER_THREAD * max(threads, 1)
-        job, version = _text_of(job), fairhead.__version__
+        version = fairhead.__version__
         tasks = {
             client.submit(_run_part, version, job, (k, count), grid, pure=False): k for k in range(1, count + 1)
         }
