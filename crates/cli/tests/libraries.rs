@@ -144,8 +144,10 @@ fn a_file_that_is_no_library_is_refused() {
             said("./needs.so").contains("cannot be loaded: ") && said("./needs.so").contains("there_is_none")
         );
     }
-    let (line, _) =
-        refused(&fairhead(folder.path(), &["serve", "--sched", "./libmine.so", "--export", "a=text.so"]));
+    let (line, _) = refused(&fairhead(
+        folder.path(),
+        &["serve", "--sched", "./libmine.so", "--socket", "s", "--export", "a=text.so"],
+    ));
     assert!(line.contains("run in the lab only"), "{line}");
 }
 
@@ -173,10 +175,12 @@ fn a_library_is_a_row_beside_the_built_in_ones() {
     assert!(alone.lines().skip(1).all(|row| both.contains(row)), "{both}\n{alone}");
     assert!(both.lines().filter(|row| row.contains("upwards")).count() > 0, "{both}");
     assert_eq!(both, with("./libupwards.so,deadline", &[&csv[..], &["--threads", "1"]].concat()));
-    assert_ne!(
-        both,
-        with("./libupwards.so,deadline", &[&csv[..], &["--set", "upwards.patience=1ms"]].concat())
-    );
+    // With a load in which requests wait for long enough.
+    let patience = |set: &str| {
+        let run = ["run", "readers-and-writers", "--runtime", "3s", "--sched", "./libupwards.so"];
+        said(&[&run[..], &csv, &["--set", set]].concat())
+    };
+    assert_ne!(patience("upwards.patience=50ms"), patience("upwards.patience=5s"));
     let shown = said(&["show", "./libupwards.so"]);
     assert!(shown.contains("patience = 500ms    time, 0s to 60s"), "{shown}");
     let requests = with("./libupwards.so", &["--requests", "-"]);
