@@ -52,11 +52,10 @@ const INPUT_SECONDS: u32 = 20;
 const INPUT_BYTES: u32 = 4096;
 
 /// A test of the committed corpus, for any toolchain.
-pub(crate) fn replay(with: &str) -> Command {
-    let mut command = cargo(&format!(
-        "test --quiet --manifest-path fuzz/Cargo.toml --no-default-features --test replay {with}"
-    ));
-    command.env("CARGO_TARGET_DIR", root().join("target").join("replay"));
+pub(crate) fn replay() -> Command {
+    let mut command =
+        cargo("test --quiet --manifest-path fuzz/Cargo.toml --no-default-features --test replay");
+    command.arg("--target-dir").arg(root().join("target").join("replay"));
     command
 }
 
@@ -65,7 +64,7 @@ pub(crate) fn short(time: Duration) -> Result<Outcome, String> {
     if !exists("c++") {
         return Ok(Outcome::Skipped("no c++ to build libFuzzer with".to_owned()));
     }
-    let programs = programs()?;
+    let programs = build()?;
     let waiting = Mutex::new(TARGETS.iter());
     let next = || waiting.lock().ok()?.next();
     let fuzz_some = || -> Result<(), String> {
@@ -95,7 +94,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     if let Some(unknown) = targets.iter().find(|t| !TARGETS.contains(t)) {
         return Err(format!("no fuzz target '{unknown}'; there are {}", TARGETS.join(", ")));
     }
-    let programs = programs()?;
+    let programs = build()?;
     for target in if targets.is_empty() { &TARGETS[..] } else { targets } {
         fuzz(&programs, target, Duration::from_secs(60 * minutes))?;
         println!("{target}: {minutes} min without a finding");
@@ -103,22 +102,13 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds all targets.
-pub(crate) fn build() -> Result<Command, String> {
+fn build() -> Result<PathBuf, String> {
+    let host = host()?;
+    let target_dir = root().join("target").join("fuzz");
     let mut build =
-        cargo(&format!("build --quiet --release --manifest-path fuzz/Cargo.toml --target {}", host()?));
-    build.arg("--target-dir").arg(folder()).env("RUSTFLAGS", FLAGS);
-    Ok(build)
-}
-
-/// Builds all targets, and returns the folder that has them.
-fn programs() -> Result<PathBuf, String> {
-    capture(&mut build()?)?;
-    Ok(folder().join(host()?).join("release"))
-}
-
-fn folder() -> PathBuf {
-    root().join("target").join("fuzz")
+        cargo(&format!("build --quiet --release --manifest-path fuzz/Cargo.toml --target {host}"));
+    capture(build.arg("--target-dir").arg(&target_dir).env("RUSTFLAGS", FLAGS))?;
+    Ok(target_dir.join(host).join("release"))
 }
 
 fn host() -> Result<String, String> {

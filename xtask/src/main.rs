@@ -23,7 +23,6 @@
 //!
 //! No dependencies: a bare clone builds this in a second or two, before anything else can go wrong.
 
-mod ahead;
 mod api;
 mod bench;
 mod book;

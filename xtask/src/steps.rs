@@ -5,9 +5,7 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{
-    ahead, api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, kernel, links, page, python, tidy,
-};
+use crate::{api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, kernel, links, page, python, tidy};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -100,11 +98,10 @@ const STEPS: &[Step] = &[
     ("examples in the docs", || tests(&mut cargo("test --workspace --profile sim --doc --no-fail-fast"))),
     ("suites of others", suites),
     ("Python tools", python_tools),
-    ("builds of later steps", ahead::start),
     ("integration tests", || tests(&mut drawn("--test *"))),
     ("the Python package", python::check),
     ("FUSE over io_uring", over_uring),
-    ("inbox, all interleavings", || tests(&mut loom("-- inbox"))),
+    ("inbox, all interleavings", || tests(&mut loom())),
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
     ("same bytes in release", || tests(&mut same_bytes("release"))),
     ("dependencies", dependencies),
@@ -119,7 +116,7 @@ const STEPS: &[Step] = &[
     ("the C library", ffi::check),
     ("the C library, installed", c_api::check),
     ("the module for Linux", kernel::test),
-    ("corpus replay", || tests(&mut fuzz::replay(""))),
+    ("corpus replay", || tests(&mut fuzz::replay())),
     ("fuzzing, briefly", || fuzz::short(FUZZ)),
     ("instructions per request", bench::check),
 ];
@@ -482,8 +479,8 @@ fn same_bytes(profile: &str) -> Command {
 
 /// What passes between threads, under a scheduler of threads that tries all interleavings (with up to three
 /// preemptions each).
-pub(crate) fn loom(with: &str) -> Command {
-    let mut test = cargo(&format!("test --package fairhead-live --lib --target-dir target/loom {with}"));
+fn loom() -> Command {
+    let mut test = cargo("test --package fairhead-live --lib --target-dir target/loom -- inbox");
     test.env("RUSTFLAGS", "--cfg loom").env("LOOM_MAX_PREEMPTIONS", "3");
     test
 }

@@ -241,7 +241,7 @@ function lead() {
       told = "Under which scheduler does its window open first?";
     } else if (now >= length() - 2) {
       told = `99 % of ${star.name}’s ${a.star.which} end within ${a.star.p99 || "no time"} under ${name(a)}, ${b.star.p99 || "no time"} under ${name(b)}.`;
-    } else told = `Somebody waits for ${star.name}. How long does a call of it wait?`;
+    } else told = `${star.name} is in the foreground. How long does a call of it wait?`;
   }
   const text = about + " " + told;
   if (lead.last !== text) $("lead").innerHTML = text.replace(about, about.replace(/&/g, "&amp;").replace(/</g, "&lt;"));
@@ -457,7 +457,7 @@ function hatch(c, x, y, w, h) {
 const radiusOf = (g, place) => g.radius * (0.97 - 0.57 * (place - used.low) / used.span);
 const ease = (x) => x < 0 ? 0 : x > 1 ? 1 : x * x * (3 - 2 * x);
 
-/** Where the head is: under way in the first part of a request, then where its sectors are. */
+/** The place of the head: under way in the first part of a request, then at its sectors. */
 function headAt(f, t) {
   const next = above(f.byBegun, t, f.begun), i = f.byBegun[next - 1], j = f.byBegun[next - 2];
   if (i === undefined) return 0;
@@ -775,7 +775,7 @@ async function why(run, request, moment) {
   const parts = [];
   if (request !== null) parts.push(...path(f, r, request));
   if (!task || task.client === null || task.client === undefined) {
-    if (!parts.length) parts.push(element("p", { textContent: "Nobody waits for one program in this load: click a request in a strip or a row." }));
+    if (!parts.length) parts.push(element("p", { textContent: "No program of this load is in the foreground: click a request in a strip or a row." }));
     return told.replaceChildren(...parts);
   }
   const from = request === null ? Math.max(0, at - 60000) : f.made[request];
@@ -787,7 +787,7 @@ async function why(run, request, moment) {
     const says = (got.window ? got.window.sentences : []).map((s) => element("p", { textContent: s }));
     const slow = got.window && got.window.slowest[0];
     if (slow) says.push(element("p", { className: "dim", textContent: "Its slowest call then:" }), element("ol", {}, ...slow.lines.map((l) => element("li", { textContent: l }))));
-    if (!says.length) says.push(element("p", { textContent: "It had no call under way then." }));
+    if (!says.length) says.push(element("p", { textContent: "The client had no call under way at this moment." }));
     told.replaceChildren(head, ...parts, ...says);
   } catch (error) {
     told.replaceChildren(head, ...parts, element("p", { textContent: error.message }));
@@ -802,7 +802,7 @@ function path(f, r, i) {
   let others = 0;
   if (queued) for (let k = above(f.byBegun, f.made[i], f.begun); k < f.byBegun.length && f.begun[f.byBegun[k]] < f.issued[i]; k++) if (f.task[f.byBegun[k]] !== f.task[i]) others++;
   const size = f.kind[i] % 4 === 2 ? "" : " of " + kib(f.sectors[i]);
-  const words = [`A ${OPS[f.kind[i] % 4]}${size} by ${task ? task.name : "nobody"}, made at ${(f.made[i] / 1e6).toFixed(6)} s:`];
+  const words = [`A ${OPS[f.kind[i] % 4]}${size} by ${task ? task.name : "no client"}, made at ${(f.made[i] / 1e6).toFixed(6)} s:`];
   words.push(queued === null ? "it was never sent to the disk in this run." : `it waited ${seconds(queued)} in the scheduler` + (others ? `, while ${others} requests of others went first` : "") + (behind > 0 ? `, then ${seconds(behind)} in the device behind others` : "") + (served === null ? "." : `, and was served in ${seconds(served)}.`));
   if (f.carrier[i] !== NEVER) words.push("It was merged into another request.");
   if (r.reasons[f.reason[i]]) words.push(`Chosen: ${r.reasons[f.reason[i]]}.`);

@@ -171,7 +171,7 @@ fn a_library_is_a_row_beside_the_built_in_ones() {
     let csv = ["--output-format", "csv"];
     let both = with("./libupwards.so,deadline", &csv);
     let alone = with("deadline", &csv);
-    // The same bytes for the built-in one, whether or not a library runs beside it.
+    // The row of the built-in one has the same bytes, whether or not a library runs beside it.
     assert!(alone.lines().skip(1).all(|row| both.contains(row)), "{both}\n{alone}");
     assert!(both.lines().filter(|row| row.contains("upwards")).count() > 0, "{both}");
     assert_eq!(both, with("./libupwards.so,deadline", &[&csv[..], &["--threads", "1"]].concat()));
