@@ -1,4 +1,5 @@
-//! Where tracefs is mounted; and a mount of our own if it is nowhere.
+//! Where tracefs is mounted; and a mount of our own if it is nowhere. A mount that another recording made for
+//! itself does not count: it goes when that recording ends.
 
 use super::TraceFsError;
 use std::ffi::CString;
@@ -6,6 +7,9 @@ use std::fs;
 use std::io::{Error, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// How the folder of a mount of ours begins; the process's number follows.
+const OURS: &str = "fairhead-tracefs-";
 
 /// The mounted tracefs.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ impl TraceFs {
     }
 
     fn mount() -> Result<Self, TraceFsError> {
-        let root = std::env::temp_dir().join(format!("fairhead-tracefs-{}", std::process::id()));
+        let root = std::env::temp_dir().join(format!("{OURS}{}", std::process::id()));
         let folder = |e| TraceFsError(format!("cannot make the folder {}: {e}", root.display()));
         fs::create_dir(&root).map_err(folder)?;
         if let Err(e) = mount(&root) {
@@ -53,7 +57,7 @@ impl Drop for TraceFs {
     }
 }
 
-/// Returns the places where tracefs is mounted, by the text of `mountinfo`.
+/// Returns the places where tracefs is mounted to stay, by the text of `mountinfo`.
 fn mounted(mountinfo: &str) -> Vec<PathBuf> {
     let of = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
@@ -62,7 +66,10 @@ fn mounted(mountinfo: &str) -> Vec<PathBuf> {
         let (root, place) = (words.next()?, words.next()?);
         (root == "/" && after.split_ascii_whitespace().next() == Some("tracefs")).then(|| unescape(place))
     };
-    mountinfo.lines().filter_map(of).collect()
+    let stays = |place: &PathBuf| {
+        place.file_name().is_none_or(|name| !name.as_encoded_bytes().starts_with(OURS.as_bytes()))
+    };
+    mountinfo.lines().filter_map(of).filter(stays).collect()
 }
 
 /// Undoes the escapes of `mountinfo`: `\040` is a space.
@@ -118,7 +125,8 @@ mod tests {
         let text = "24 1 0:22 / /proc rw - proc proc rw\n\
             30 1 0:12 / /sys/kernel/tracing rw,relatime shared:3 - tracefs none rw\n\
             31 1 0:12 /events /x rw - tracefs none rw\n\
-            32 1 0:12 / /a\\040b rw - tracefs none rw\n";
+            32 1 0:12 / /tmp/fairhead-tracefs-815 rw - tracefs tracefs rw\n\
+            33 1 0:12 / /a\\040b rw - tracefs none rw\n";
         assert_eq!(mounted(text), [PathBuf::from("/sys/kernel/tracing"), PathBuf::from("/a b")]);
         assert!(mounted("").is_empty());
     }
