@@ -1,6 +1,6 @@
 //! JSON of our own: one object with a `runs` array, a run per scheduler. It uses fio's names and units where
 //! fio has the field: `bw` in KiB/s, `bw_bytes` in bytes/s, `runtime` in ms, everything `_ns` in nanoseconds.
-//! What both have is made here; fio's own layout is in [`super::fio`].
+//! What both have is made here; the module `fio` beside this one has fio's own layout.
 //
 //= fio-3.33 stat.c and json output
 
