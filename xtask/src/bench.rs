@@ -1,7 +1,7 @@
 //! Instructions and allocations per request of every preset: a report, and a check against limits.
 
 use crate::callgrind;
-use crate::shell::{capture, cargo, command, exists, root};
+use crate::shell::{capture, cargo, command, exists, for_all, root};
 use crate::steps::Outcome;
 use std::fmt::Write as _;
 use std::fs;
@@ -180,14 +180,8 @@ fn measure(program: &Path, preset: &str, tasks: u16, groups: u16, with_any: bool
     Ok(Cost { preset: preset.to_owned(), tasks, groups, insert, dispatch, complete, any, heap_calls })
 }
 
-/// Holds the controller to what it may add to a scheduler, and to what many groups may. Returns what is over.
-fn check_groups(
-    program: &Path,
-    preset: &str,
-    plain: &str,
-    said: &mut Vec<String>,
-) -> Result<Vec<String>, String> {
-    let mut over = Vec::new();
+/// Holds the controller to what it may add to a scheduler, and to what many groups may.
+fn check_groups(program: &Path, preset: &str, plain: &str, held: &mut Held) -> Result<(), String> {
     let by = |preset: &str, n: u16| measure(program, preset, n, n, false);
     let (few, many) = (by(preset, LIMIT_TASKS)?, by(preset, GROUPS_MAX)?);
     let beside = [
@@ -196,19 +190,23 @@ fn check_groups(
     ];
     for (cost, limit) in beside {
         let added = few.total().saturating_sub(cost.total());
-        said.push(format!("{preset} adds {added} to {plain} with groups={}", cost.groups));
+        held.said.push(format!("{preset} adds {added} to {plain} with groups={}", cost.groups));
         if added > limit {
-            over.push(format!("{}: {added} instructions more than {}, limit {limit}", few.id(), cost.id()));
+            held.over.push(format!(
+                "{}: {added} instructions more than {}, limit {limit}",
+                few.id(),
+                cost.id()
+            ));
         }
     }
     let limit = few.total() * GROUPS_GROWTH_TENTHS / 10;
     if many.total() > limit {
-        over.push(format!("{}: {} instructions, limit {limit}", many.id(), many.total()));
+        held.over.push(format!("{}: {} instructions, limit {limit}", many.id(), many.total()));
     }
     if few.heap_calls + many.heap_calls > 0 {
-        over.push(format!("{}: heap calls, limit 0", few.id()));
+        held.over.push(format!("{}: heap calls, limit 0", few.id()));
     }
-    Ok(over)
+    Ok(())
 }
 
 /// What the lab takes for each simulated request: instructions, and misses of the first cache for
@@ -233,73 +231,71 @@ fn lab_cost(program: &Path, what: &str, preset: &str, lengths: [u64; 2]) -> Resu
     Ok((more(1).div_ceil(more(0)), more(2).div_ceil(more(0))))
 }
 
-/// Holds the lab to what it may take for a simulated request. Returns what is over.
-fn check_lab(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, String> {
-    let mut over = Vec::new();
-    for (preset, instructions_max, misses_max) in LAB_LIMITS {
-        let (instructions, misses) = lab_cost(program, "simulate", preset, LAB_SECONDS)?;
-        said.push(format!("the lab with {preset} {instructions}, {misses} I1 misses"));
-        for (what, n, max) in
-            [("instructions", instructions, instructions_max), ("I1 misses", misses, misses_max)]
-        {
-            if n > max {
-                over.push(format!("simulate {preset}: {n} {what} for each request, limit {max}"));
-            }
-        }
-    }
-    for (preset, max) in DRIVES_LIMITS {
-        let (n, _) = lab_cost(program, "drives", preset, DRIVES_MS)?;
-        said.push(format!("the lab with {preset} on four drives {n}"));
+/// What a check measured; and what is over a limit.
+#[derive(Default)]
+struct Held {
+    said: Vec<String>,
+    over: Vec<String>,
+}
+
+type Check<'a> = Box<dyn Fn(&Path) -> Result<Held, String> + Sync + 'a>;
+
+/// Holds the lab to what it may take for a simulated request.
+fn check_lab(program: &Path, (preset, most, misses_max): (&str, u64, u64)) -> Result<Held, String> {
+    let mut held = Held::default();
+    let (instructions, misses) = lab_cost(program, "simulate", preset, LAB_SECONDS)?;
+    held.said.push(format!("the lab with {preset} {instructions}, {misses} I1 misses"));
+    for (what, n, max) in [("instructions", instructions, most), ("I1 misses", misses, misses_max)] {
         if n > max {
-            over.push(format!("drives {preset}: {n} instructions for each request, limit {max}"));
+            held.over.push(format!("simulate {preset}: {n} {what} for each request, limit {max}"));
         }
     }
-    Ok(over)
+    Ok(held)
 }
 
-/// Holds the live request queue to what an io may cost while many clients wait for something else. Answers
-/// what is over.
-fn check_waiting(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, String> {
-    let mut over = Vec::new();
-    for (how, preset) in ["waiting", "crowd"].into_iter().flat_map(|how| WAITING_PRESETS.map(|p| (how, p))) {
-        let mut costs = Vec::new();
-        for clients in WAITING {
-            let args = format!("{how} {preset} {clients} {REQUESTS}");
-            let (profile, _) = callgrind::run(program, &args)?;
-            costs.push(callgrind::inclusive(&profile, "phase::io").div_ceil(REQUESTS));
-        }
-        let [few, many] = costs[..] else { unreachable!("one for each") };
-        if few == 0 {
-            return Err(format!("{how} {preset}: the profile does not show the ios"));
-        }
-        said.push(format!(
-            "live {how} {preset} with {} and {} clients {few} and {many}",
-            WAITING[0], WAITING[1]
-        ));
-        if many > few * WAITING_GROWTH {
-            over.push(format!(
-                "{how} {preset} {}: {many} instructions for an io, limit {}",
-                WAITING[1],
-                few * WAITING_GROWTH
-            ));
-        }
+/// Holds the lab with several drives to what it may take for a simulated request.
+fn check_drives(program: &Path, (preset, max): (&str, u64)) -> Result<Held, String> {
+    let mut held = Held::default();
+    let (n, _) = lab_cost(program, "drives", preset, DRIVES_MS)?;
+    held.said.push(format!("the lab with {preset} on four drives {n}"));
+    if n > max {
+        held.over.push(format!("drives {preset}: {n} instructions for each request, limit {max}"));
     }
-    Ok(over)
+    Ok(held)
 }
 
-/// Holds what a live engine pays to its limits. Returns what is over.
-fn check_any(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, String> {
-    let mut over = Vec::new();
-    for (preset, limit) in ANY_LIMITS {
-        let n: u64 = count(program, "run-any", preset, LIMIT_TASKS, ANY_GROUPS)?.0.iter().sum();
-        said.push(format!("{preset} chosen at run time with groups={ANY_GROUPS} {n}"));
-        if n > limit {
-            over.push(format!(
-                "{preset} chosen at run time with groups={ANY_GROUPS}: {n} instructions, limit {limit}"
-            ));
-        }
+/// Holds the live request queue to what an io may cost while many clients wait for something else.
+fn check_waiting(program: &Path, how: &str, preset: &str) -> Result<Held, String> {
+    let mut held = Held::default();
+    let mut costs = Vec::new();
+    for clients in WAITING {
+        let args = format!("{how} {preset} {clients} {REQUESTS}");
+        let (profile, _) = callgrind::run(program, &args)?;
+        costs.push(callgrind::inclusive(&profile, "phase::io").div_ceil(REQUESTS));
     }
-    Ok(over)
+    let [few, many] = costs[..] else { unreachable!("one for each") };
+    if few == 0 {
+        return Err(format!("{how} {preset}: the profile does not show the ios"));
+    }
+    let [least, most] = WAITING;
+    held.said.push(format!("live {how} {preset} with {least} and {most} clients {few} and {many}"));
+    if many > few * WAITING_GROWTH {
+        let limit = few * WAITING_GROWTH;
+        held.over.push(format!("{how} {preset} {most}: {many} instructions for an io, limit {limit}"));
+    }
+    Ok(held)
+}
+
+/// Holds what a live engine pays to its limits.
+fn check_any(program: &Path, (preset, limit): (&str, u64)) -> Result<Held, String> {
+    let mut held = Held::default();
+    let n: u64 = count(program, "run-any", preset, LIMIT_TASKS, ANY_GROUPS)?.0.iter().sum();
+    held.said.push(format!("{preset} chosen at run time with groups={ANY_GROUPS} {n}"));
+    if n > limit {
+        let what = format!("{preset} chosen at run time with groups={ANY_GROUPS}");
+        held.over.push(format!("{what}: {n} instructions, limit {limit}"));
+    }
+    Ok(held)
 }
 
 /// What a request costs with up to `size` of them at a time: insert, dispatch and complete with a call for
@@ -313,16 +309,17 @@ fn batches(program: &Path, preset: &str, size: u16) -> Result<[[u64; 3]; 2], Str
     Ok([of("run-singly")?, of("run-batches")?])
 }
 
-/// Holds large batches to what they are to save. Returns what is over.
-fn check_batches(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, String> {
+/// Holds large batches to what they are to save.
+fn check_batches(program: &Path) -> Result<Held, String> {
     let (preset, size) = (BATCH_PRESETS[0], BATCHES[BATCHES.len() - 1]);
     let [singly, batched] = batches(program, preset, size)?.map(|phases| phases.iter().sum::<u64>());
-    said.push(format!("{preset} {size} at a time {singly}, in batches {batched}"));
-    if batched + BATCH_SAVES <= singly {
-        return Ok(Vec::new());
+    let mut held = Held::default();
+    held.said.push(format!("{preset} {size} at a time {singly}, in batches {batched}"));
+    if batched + BATCH_SAVES > singly {
+        let limit = singly.saturating_sub(BATCH_SAVES);
+        held.over.push(format!("{preset} in batches of {size}: {batched} instructions, limit {limit}"));
     }
-    let limit = singly.saturating_sub(BATCH_SAVES);
-    Ok(vec![format!("{preset} in batches of {size}: {batched} instructions, limit {limit}")])
+    Ok(held)
 }
 
 /// The rows of [`BATCHED`].
@@ -347,42 +344,53 @@ fn report_batches(program: &Path, table: &mut String) -> Result<(), String> {
     Ok(())
 }
 
-/// Holds every preset to its limit, and the lab.
+/// Holds a preset to its limits.
+fn check_preset(program: &Path, preset: &str) -> Result<Held, String> {
+    let mut held = Held::default();
+    let cost = measure(program, preset, LIMIT_TASKS, 1, false)?;
+    held.said.push(format!("{preset} {}", cost.total()));
+    if let Some(plain) = preset.strip_suffix(CONTROLLED) {
+        check_groups(program, preset, plain, &mut held)?;
+    }
+    if let Some((_, tenths)) = GROWTH_TENTHS.iter().find(|(name, _)| *name == preset) {
+        let most = measure(program, preset, TASKS[TASKS.len() - 1], 1, false)?;
+        let limit = cost.total() * tenths / 10;
+        if most.total() > limit {
+            held.over.push(format!("{}: {} instructions, limit {limit}", most.id(), most.total()));
+        }
+    }
+    if cost.total() > limit(preset) {
+        held.over.push(format!("{}: {} instructions, limit {}", cost.id(), cost.total(), limit(preset)));
+    }
+    if cost.heap_calls > 0 {
+        let what = cost.id();
+        held.over.push(format!("{what}: {} heap calls in {REQUESTS} requests, limit 0", cost.heap_calls));
+    }
+    Ok(held)
+}
+
+/// Holds every preset to its limit, and the lab. Counts do not depend on what else runs.
 pub(crate) fn check() -> Result<Outcome, String> {
     if !exists("valgrind") {
         return Ok(Outcome::Skipped("no valgrind".to_owned()));
     }
     let program = build()?;
-    let mut said = Vec::new();
-    let mut over = check_lab(&program, &mut said)?;
-    over.extend(check_waiting(&program, &mut said)?);
-    over.extend(check_any(&program, &mut said)?);
-    over.extend(check_batches(&program, &mut said)?);
-    for preset in presets(&program)? {
-        let cost = measure(&program, &preset, LIMIT_TASKS, 1, false)?;
-        said.push(format!("{preset} {}", cost.total()));
-        if let Some(plain) = preset.strip_suffix(CONTROLLED) {
-            over.extend(check_groups(&program, &preset, plain, &mut said)?);
-        }
-        if let Some((_, tenths)) = GROWTH_TENTHS.iter().find(|(name, _)| *name == preset) {
-            let most = measure(&program, &preset, TASKS[TASKS.len() - 1], 1, false)?;
-            let limit = cost.total() * tenths / 10;
-            if most.total() > limit {
-                over.push(format!("{}: {} instructions, limit {limit}", most.id(), most.total()));
-            }
-        }
-        if cost.total() > limit(&preset) {
-            over.push(format!("{}: {} instructions, limit {}", cost.id(), cost.total(), limit(&preset)));
-        }
-        if cost.heap_calls > 0 {
-            over.push(format!(
-                "{}: {} heap calls in {REQUESTS} requests, limit 0",
-                cost.id(),
-                cost.heap_calls
-            ));
-        }
+    let mut checks: Vec<Check> = Vec::new();
+    checks.extend(LAB_LIMITS.map(|row| -> Check { Box::new(move |p| check_lab(p, row)) }));
+    checks.extend(DRIVES_LIMITS.map(|row| -> Check { Box::new(move |p| check_drives(p, row)) }));
+    for how in ["waiting", "crowd"] {
+        checks
+            .extend(WAITING_PRESETS.map(|name| -> Check { Box::new(move |p| check_waiting(p, how, name)) }));
     }
-    if over.is_empty() { Ok(Outcome::Passed(said.join(", "))) } else { Err(over.join("\n")) }
+    checks.extend(ANY_LIMITS.map(|row| -> Check { Box::new(move |p| check_any(p, row)) }));
+    checks.push(Box::new(check_batches));
+    for preset in presets(&program)? {
+        checks.push(Box::new(move |p| check_preset(p, &preset)));
+    }
+    let all = for_all(&checks, |check| check(&program))?;
+    let (said, over): (Vec<_>, Vec<_>) = all.into_iter().map(|held| (held.said, held.over)).unzip();
+    let over = over.concat();
+    if over.is_empty() { Ok(Outcome::Passed(said.concat().join(", "))) } else { Err(over.join("\n")) }
 }
 
 /// What is measured anew.

@@ -13,6 +13,7 @@
 use crate::shell::{capture, command, root};
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What all calls of functions whose name ends in `suffix` cost together.
 pub(crate) fn inclusive(profile: &str, suffix: &str) -> u64 {
@@ -45,7 +46,9 @@ pub(crate) fn run(program: &Path, args: &str) -> Result<(String, String), String
 
 /// Runs a program under callgrind with more options; its profile and what it printed.
 pub(crate) fn run_with(options: &str, program: &Path, args: &str) -> Result<(String, String), String> {
-    let out = root().join("target").join(format!("callgrind.{}.out", std::process::id()));
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let out = root().join("target").join(format!("callgrind.{}.{run}.out", std::process::id()));
     let mut valgrind = command("valgrind", "--tool=callgrind --compress-strings=no --compress-pos=no");
     valgrind.args(options.split_whitespace());
     valgrind.arg(format!("--callgrind-out-file={}", out.display()));

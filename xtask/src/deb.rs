@@ -126,7 +126,7 @@ fn libraries(pack: &Path) -> Result<String, String> {
     found.map(str::to_owned).ok_or_else(|| format!("dpkg-shlibdeps says only: {said}"))
 }
 
-/// Builds the package, has it read by lintian, installs it in a folder, runs it, removes it.
+/// Builds the package of a program in the tests' profile, has it read by lintian, installs it in a folder, runs it, removes it.
 pub(crate) fn check() -> Result<Outcome, String> {
     for program in ["dpkg-deb", "dpkg-shlibdeps", "lintian"] {
         if !exists(program) {
@@ -134,7 +134,7 @@ pub(crate) fn check() -> Result<Outcome, String> {
         }
     }
     let place = dist::folder();
-    let file = build(&dist::tree(&place.join("tree"))?, &place)?;
+    let file = build(&dist::tree(&place.join("tree"), &dist::tests_program()?)?, &place)?;
     capture(Command::new("lintian").args(["--allow-root", "--fail-on", "error,warning"]).arg(&file))?;
     let at = place.join("root");
     let _ = fs::remove_dir_all(&at);

@@ -14,14 +14,12 @@
 
 use crate::docs::{MARK, filled, root_file};
 use crate::json::Json;
-use crate::shell::{capture, root};
+use crate::shell::{capture, for_all, root};
 use crate::svg;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A kind of disk, and what stands for it: preset, host, and how long loads run that do not end by
 /// themselves.
@@ -151,26 +149,8 @@ pub(crate) fn make(program: &Path, check: bool, files: &mut BTreeMap<PathBuf, St
 
 /// Asks for all of them, on as many threads as there are processors.
 fn ask(program: &Path, asked: &[(usize, usize)]) -> Result<BTreeMap<(usize, usize), Cells>, String> {
-    let (next, answers) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    let failed = Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some(&(load, disk)) = asked.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match advise(program, &LOADS[load], &DISKS[disk]) {
-                        Ok(cells) => {
-                            answers.lock().expect("no thread panics").insert((load, disk), cells);
-                        }
-                        Err(e) => *failed.lock().expect("no thread panics") = Some(e),
-                    }
-                }
-            });
-        }
-    });
-    match failed.into_inner().expect("no thread panics") {
-        Some(e) => Err(e),
-        None => Ok(answers.into_inner().expect("no thread panics")),
-    }
+    let answers = for_all(asked, |&(load, disk)| advise(program, &LOADS[load], &DISKS[disk]))?;
+    Ok(asked.iter().copied().zip(answers).collect())
 }
 
 /// One question, asked of the program.

@@ -29,9 +29,9 @@ const STATIC: &str = "x86_64-unknown-linux-musl";
 pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let place = folder();
     let made = match args {
-        [] => tree(&place.join("tree"))?,
+        [] => tree(&place.join("tree"), &program()?)?,
         ["--deb"] => {
-            let tree = tree(&place.join("tree"))?;
+            let tree = tree(&place.join("tree"), &program()?)?;
             deb::build(&tree, &place)?
         }
         ["--static"] => static_program(&place.join("static/fairhead"))?,
@@ -52,19 +52,30 @@ pub(crate) fn folder() -> PathBuf {
     root().join("target/dist")
 }
 
-/// Lays out what a package has. Returns `place`.
-pub(crate) fn tree(place: &Path) -> Result<PathBuf, String> {
+/// Builds the program as people get it.
+fn program() -> Result<PathBuf, String> {
     capture(&mut cargo("build --quiet --release --package fairhead"))?;
-    let program = target().join("release/fairhead");
+    Ok(target().join("release/fairhead"))
+}
+
+/// Builds the program in the profile of the tests. All crates are named, so that what they depend on has the
+/// features that it has in the tests, and is not built once more.
+pub(crate) fn tests_program() -> Result<PathBuf, String> {
+    capture(&mut cargo("build --quiet --workspace --bin fairhead --profile sim"))?;
+    Ok(target().join("sim/fairhead"))
+}
+
+/// Lays out what a package of this program has. Returns `place`.
+pub(crate) fn tree(place: &Path, program: &Path) -> Result<PathBuf, String> {
     let _ = fs::remove_dir_all(place);
-    copy(&program, &place.join("bin/fairhead"))?;
-    capture(Command::new(&program).arg("man").arg(place.join("share/man/man1")))?;
+    copy(program, &place.join("bin/fairhead"))?;
+    capture(Command::new(program).arg("man").arg(place.join("share/man/man1")))?;
     for (shell, to) in [
         ("bash", "bash-completion/completions/fairhead"),
         ("zsh", "zsh/vendor-completions/_fairhead"),
         ("fish", "fish/vendor_completions.d/fairhead.fish"),
     ] {
-        let script = capture(Command::new(&program).args(["completions", shell]))?;
+        let script = capture(Command::new(program).args(["completions", shell]))?;
         write(&place.join("share").join(to), &script.stdout)?;
     }
     let docs = place.join("share/doc/fairhead");

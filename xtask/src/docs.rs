@@ -18,17 +18,16 @@
 //! the same few for all.
 
 use crate::defaults;
+use crate::dist;
 use crate::grid;
 use crate::hero;
-use crate::shell::{capture, cargo, root};
+use crate::shell::{capture, for_all, root};
 use crate::steps::Outcome;
 use crate::svg;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs};
 
 /// A job, the disk that it runs on, the clients whose wait counts, and the figure of theirs that measures it.
@@ -160,9 +159,7 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     if let Some(program) = env::var_os("FAIRHEAD") {
         return Ok(program.into());
     }
-    capture(&mut cargo("build --quiet --profile sim --package fairhead"))?;
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("sim/fairhead"))
+    dist::tests_program()
 }
 
 /// The text with each line of prose of more than [`WIDTH`] columns broken into lines of at most that. Tables,
@@ -267,18 +264,8 @@ impl Lab {
     /// Answers all questions, on as many threads as there are processors.
     fn ask(&mut self, asks: impl IntoIterator<Item = Ask>) {
         let new: Vec<Ask> = asks.into_iter().filter(|a| !self.known.contains_key(a)).collect();
-        let (next, answers) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        std::thread::scope(|scope| {
-            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-                scope.spawn(|| {
-                    while let Some(ask) = new.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let figures = measure(&self.program, ask);
-                        answers.lock().expect("no thread panics").push((ask.clone(), figures));
-                    }
-                });
-            }
-        });
-        self.known.extend(answers.into_inner().expect("no thread panics"));
+        let answers = for_all(&new, |ask| Ok(measure(&self.program, ask)));
+        self.known.extend(new.into_iter().zip(answers.expect("no answer is an error")));
     }
 
     fn get(&self, job: usize, sched: &'static str, set: Option<&str>) -> Option<Figures> {

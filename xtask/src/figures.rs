@@ -23,9 +23,9 @@
 //! What this does not do: tell whether a sentence is still right whose figure has changed. Read them.
 
 use crate::docs;
-use crate::shell::root;
+use crate::shell::{for_all, root};
 use crate::steps::Outcome;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -34,12 +34,17 @@ use std::process::Command;
 pub(crate) fn run(check: bool) -> Result<Outcome, String> {
     let mut lab = Lab { program: docs::build()?, known: BTreeMap::new() };
     let (mut count, mut stale, mut stuck) = (0, Vec::new(), Vec::new());
-    for path in pages()? {
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok::<_, String>((path, text))
+    };
+    let pages = pages()?.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    lab.run_all(pages.iter().flat_map(|(_, text)| commands(text)).collect())?;
+    for (path, text) in pages {
         let name = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
-        let text = fs::read_to_string(&path).map_err(|e| format!("{name}: {e}"))?;
         let mut page = Page { name, text: text.clone(), count: 0, stale: Vec::new(), stuck: Vec::new() };
-        page.blocks(&mut lab)?;
-        page.sentences(&mut lab)?;
+        page.blocks(&lab)?;
+        page.sentences(&lab)?;
         count += page.count;
         stale.extend(page.stale);
         stuck.extend(page.stuck);
@@ -72,15 +77,25 @@ fn pages() -> Result<Vec<PathBuf>, String> {
 /// Runs the program, each command once.
 struct Lab {
     program: PathBuf,
-    known: BTreeMap<String, String>,
+    known: BTreeMap<String, Result<String, String>>,
 }
 
 impl Lab {
+    /// Runs these commands, several at a time.
+    fn run_all(&mut self, commands: BTreeSet<String>) -> Result<(), String> {
+        let commands = Vec::from_iter(commands);
+        let outputs = for_all(&commands, |command| Ok(self.run(command)))?;
+        self.known.extend(commands.into_iter().zip(outputs));
+        Ok(())
+    }
+
+    /// What a command has written.
+    fn output(&self, command: &str) -> Result<String, String> {
+        self.known.get(command).cloned().unwrap_or_else(|| Err(format!("'{command}' was not run")))
+    }
+
     /// What a command writes to stdout.
-    fn output(&mut self, command: &str) -> Result<String, String> {
-        if let Some(known) = self.known.get(command) {
-            return Ok(known.clone());
-        }
+    fn run(&self, command: &str) -> Result<String, String> {
         let Some(arguments) = command.strip_prefix("fairhead ") else {
             return Err(format!("'{command}' is no command of fairhead"));
         };
@@ -91,9 +106,7 @@ impl Lab {
         if output.stdout.is_empty() {
             return Err(format!("'{command}': {}", String::from_utf8_lossy(&output.stderr)));
         }
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        self.known.insert(command.to_owned(), text.clone());
-        Ok(text)
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 
@@ -110,7 +123,7 @@ struct Page {
 
 impl Page {
     /// The blocks that show a command's output.
-    fn blocks(&mut self, lab: &mut Lab) -> Result<(), String> {
+    fn blocks(&mut self, lab: &Lab) -> Result<(), String> {
         let mut lines: Vec<String> = self.text.lines().map(str::to_owned).collect();
         let mut at = 0;
         while let Some(start) = (at..lines.len()).find(|&i| lines[i].trim() == "```text") {
@@ -138,15 +151,15 @@ impl Page {
     }
 
     /// The figures that comments name.
-    fn sentences(&mut self, lab: &mut Lab) -> Result<(), String> {
+    fn sentences(&mut self, lab: &Lab) -> Result<(), String> {
         let mut at = 0;
         while let Some(start) = self.text[at..].find("<!-- figures: ").map(|i| i + at) {
             let Some(end) = self.text[start..].find("-->").map(|i| i + start) else { break };
             let comment = self.text[start..end].to_owned();
             let mut lines = comment.lines();
-            let command =
-                lines.next().unwrap_or_default().trim_start_matches("<!-- figures: ").trim().to_owned();
-            let output = lab.output(&command).map_err(|e| format!("{}: {e}", self.name))?;
+            let output = lab
+                .output(lines.next().map_or("", command_of_figures))
+                .map_err(|e| format!("{}: {e}", self.name))?;
             for line in lines.filter(|l| !l.trim().is_empty()) {
                 self.count += 1;
                 if let Err(why) = self.sentence(line, &output) {
@@ -213,6 +226,23 @@ fn command_of(lines: &[String], start: usize) -> Option<(String, usize)> {
     let command = lines.get(start + 1)?.strip_prefix("$ ")?;
     let verb = command.strip_prefix("fairhead ")?.split(' ').next()?;
     REPEATABLE.contains(&verb).then(|| (command.to_owned(), start + 2))
+}
+
+/// The command of a comment that names figures, from its first line.
+fn command_of_figures(line: &str) -> &str {
+    line.trim_start_matches("<!-- figures: ").trim()
+}
+
+/// The commands whose output a page shows or names figures of.
+fn commands(text: &str) -> BTreeSet<String> {
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let blocks = (0..lines.len()).filter(|&i| lines[i].trim() == "```text");
+    let shown = blocks.filter_map(|i| Some(command_of(&lines, i)?.0));
+    let named = lines
+        .iter()
+        .filter(|line| line.starts_with("<!-- figures: "))
+        .map(|l| command_of_figures(l).to_owned());
+    shown.chain(named).collect()
 }
 
 /// What came of a comparison.

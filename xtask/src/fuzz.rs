@@ -4,13 +4,12 @@
 //! leaves `fuzz/` as `cargo fuzz` expects it. There is no address sanitizer: there is no unsafe code to
 //! sanitize.
 
-use crate::shell::{capture, cargo, command, exists, root};
+use crate::shell::{capture, cargo, command, for_all, root};
 use crate::steps::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::time::Duration;
-use std::{env, fs, thread};
+use std::{env, fs};
 
 const TARGETS: [&str; 24] = [
     "job_file",
@@ -59,26 +58,12 @@ pub(crate) fn replay() -> Command {
     command
 }
 
-/// Each target for a short while, as many at a time as there are processors.
+/// Each target for a short while, as many at a time as there are processors: libFuzzer runs the committed
+/// corpus first. Needs a C++ compiler. Most of the time is the build's, so that it is one with few
+/// optimizations.
 pub(crate) fn short(time: Duration) -> Result<Outcome, String> {
-    if !exists("c++") {
-        return Ok(Outcome::Skipped("no c++ to build libFuzzer with".to_owned()));
-    }
-    let programs = build()?;
-    let waiting = Mutex::new(TARGETS.iter());
-    let next = || waiting.lock().ok()?.next();
-    let fuzz_some = || -> Result<(), String> {
-        while let Some(target) = next() {
-            fuzz(&programs, target, time)?;
-        }
-        Ok(())
-    };
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        let all: Vec<_> = (0..processors).map(|_| scope.spawn(fuzz_some)).collect();
-        let ended = all.into_iter().map(|one| one.join().map_err(|_| "fuzzing panicked".to_owned())?);
-        ended.collect::<Result<(), String>>()
-    })?;
+    let programs = build("1")?;
+    for_all(&TARGETS, |target| fuzz(&programs, target, time))?;
     Ok(Outcome::Passed(format!("{} s each: {}", time.as_secs(), TARGETS.join(", "))))
 }
 
@@ -94,7 +79,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     if let Some(unknown) = targets.iter().find(|t| !TARGETS.contains(t)) {
         return Err(format!("no fuzz target '{unknown}'; there are {}", TARGETS.join(", ")));
     }
-    let programs = build()?;
+    let programs = build("3")?;
     for target in if targets.is_empty() { &TARGETS[..] } else { targets } {
         fuzz(&programs, target, Duration::from_secs(60 * minutes))?;
         println!("{target}: {minutes} min without a finding");
@@ -102,12 +87,13 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-fn build() -> Result<PathBuf, String> {
+fn build(optimization: &str) -> Result<PathBuf, String> {
     let host = host()?;
     let target_dir = root().join("target").join("fuzz");
     let mut build =
         cargo(&format!("build --quiet --release --manifest-path fuzz/Cargo.toml --target {host}"));
-    capture(build.arg("--target-dir").arg(&target_dir).env("RUSTFLAGS", FLAGS))?;
+    build.env("RUSTFLAGS", FLAGS).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", optimization);
+    capture(build.arg("--target-dir").arg(&target_dir))?;
     Ok(target_dir.join(host).join("release"))
 }
 

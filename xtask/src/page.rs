@@ -9,6 +9,7 @@
 //! `--check` also compares what the module answers with what the program writes, byte by byte, under Node.js,
 //! and tries the page in a headless Chromium: `crates/browser/tests/page.mjs` says what has to hold.
 
+use crate::dist;
 use crate::shell::{capture, cargo, command, exists, root};
 use crate::steps::Outcome;
 use std::fs;
@@ -123,11 +124,9 @@ pub(crate) fn check() -> Result<Outcome, String> {
     let write =
         |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).map_err(|e| format!("{name}: {e}"));
     let mut cases = Vec::new();
+    let program = dist::tests_program()?;
     for (i, (question, args)) in CASES.iter().enumerate() {
-        let all = format!(
-            "run --quiet --locked --profile sim --package fairhead -- run {args} --output-format json"
-        );
-        let native = capture(&mut cargo(&all))?;
+        let native = capture(&mut command(&program, &format!("run {args} --output-format json")))?;
         write(&format!("native-{i}.json"), &native.stdout)?;
         cases.push(format!("{{\"question\":{question},\"native\":\"native-{i}.json\"}}"));
     }

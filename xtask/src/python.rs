@@ -10,7 +10,7 @@
 //! with those of the program, and execute the examples of `docs/python.md` and the notebook.
 
 use crate::dist;
-use crate::shell::{capture, cargo, command, exists, root};
+use crate::shell::{capture, command, exists, root};
 use crate::steps::Outcome;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,12 +92,12 @@ pub(crate) fn check() -> Result<Outcome, String> {
     pip(&bare.join("bin/python"))?;
     capture(Command::new(bare.join("bin/python")).args(["-I", "-c", BARE]))?;
     pip(&tools.join("bin/python"))?;
-    capture(&mut cargo("build --quiet --profile sim --package fairhead"))?;
+    let program = dist::tests_program()?;
     let mut tests = Command::new(tools.join("bin/python"));
     tests
         .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"])
         .current_dir(root().join("crates/python"));
-    tests.env("FAIRHEAD", dist::target().join("sim/fairhead")).env("PYTHONDONTWRITEBYTECODE", "1");
+    tests.env("FAIRHEAD", program).env("PYTHONDONTWRITEBYTECODE", "1");
     let said = capture(&mut tests)?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let skipped = said.lines().filter(|line| line.starts_with("SKIPPED"));

@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 /// The workspace's root directory.
 pub(crate) fn root() -> PathBuf {
@@ -40,6 +42,35 @@ pub(crate) fn exists(program: &str) -> bool {
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|s| s.success())
+}
+
+/// Calls a function for each item, as many at a time as there are processors. Returns what it gave, in the
+/// order of the items, or the first error.
+pub(crate) fn for_all<T: Sync, R: Send>(
+    items: &[T],
+    call: impl Fn(&T) -> Result<R, String> + Sync,
+) -> Result<Vec<R>, String> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut done = Vec::new();
+        while let Some((i, item)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, items.get(i)?)))
+        {
+            done.push((i, call(item)?));
+        }
+        Ok::<_, String>(done)
+    };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let mut all = Vec::new();
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..processors).map(|_| scope.spawn(some)).collect();
+        for thread in threads {
+            all.extend(thread.join().map_err(|_| "a thread panicked".to_owned())??);
+        }
+        Ok::<_, String>(())
+    })?;
+    all.sort_by_key(|(i, _)| *i);
+    Ok(all.into_iter().map(|(_, result)| result).collect())
 }
 
 /// Runs a command to its end; its output if it succeeded, else what it said.

@@ -18,8 +18,8 @@ const SEEDS: &str = "450";
 /// How many drawn plans are simulated. One takes as long as many cases of the suite.
 const PLANS: &str = "240";
 
-/// How many requests the exhaustive cases have.
-const SMALL: &str = "5";
+/// How many requests the exhaustive cases have; five take 400 s of processor time.
+const SMALL: &str = "4";
 
 /// How many drawn job files are compared with fio: about a minute.
 const FIO_CASES: &str = "120";
@@ -98,6 +98,9 @@ const STEPS: &[Step] = &[
     ("examples in the docs", || tests(&mut cargo("test --workspace --profile sim --doc --no-fail-fast"))),
     ("suites of others", suites),
     ("Python tools", python_tools),
+    ("libraries for tests", || {
+        plain(&mut cargo("build --workspace --profile sim --example adios --example lineage --quiet"))
+    }),
     ("integration tests", || tests(&mut drawn("--test *"))),
     ("the Python package", python::check),
     ("FUSE over io_uring", over_uring),
@@ -116,8 +119,7 @@ const STEPS: &[Step] = &[
     ("the C library", ffi::check),
     ("the C library, installed", c_api::check),
     ("the module for Linux", kernel::test),
-    ("corpus replay", || tests(&mut fuzz::replay())),
-    ("fuzzing, briefly", || fuzz::short(FUZZ)),
+    ("fuzzing, briefly", fuzzing),
     ("instructions per request", bench::check),
 ];
 
@@ -426,7 +428,7 @@ fn python_tools() -> Result<Outcome, String> {
     })
 }
 
-/// The tests of mounts once more, with requests that come by FUSE over io_uring: the other way is the
+/// The tests of mounts (in `fairhead-live` and `fairhead`) once more, with requests that come by FUSE over io_uring: the other way is the
 /// kernel's default, so the integration tests take that.
 fn over_uring() -> Result<Outcome, String> {
     const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
@@ -437,8 +439,8 @@ fn over_uring() -> Result<Outcome, String> {
         return Ok(Outcome::Skipped("only root may switch FUSE over io_uring on".to_owned()));
     }
     let mut test = cargo(
-        "test --package fairhead-live --profile sim --no-fail-fast \
-         --test mount --test suites --test signals --test power_cut -- --show-output",
+        "test --workspace --profile sim --no-fail-fast \
+         --test mount --test mount_suites --test signals --test power_cut -- --show-output",
     );
     let outcome = tests(test.env("FUSE_TRANSPORT", "uring"));
     // As it was.
@@ -483,6 +485,11 @@ fn loom() -> Command {
     let mut test = cargo("test --package fairhead-live --lib --target-dir target/loom -- inbox");
     test.env("RUSTFLAGS", "--cfg loom").env("LOOM_MAX_PREEMPTIONS", "3");
     test
+}
+
+/// The committed corpus and a little more in the fuzzer; without a C++ compiler for it, the corpus alone.
+fn fuzzing() -> Result<Outcome, String> {
+    if exists("c++") { fuzz::short(FUZZ) } else { tests(&mut fuzz::replay()) }
 }
 
 /// Builds core for a machine without std; where that target cannot be had, links it into a program without

@@ -351,7 +351,7 @@ fn attributes_are_never_stale() {
     let Some(scratch) = Scratch::new() else { return };
     fs::set_permissions(scratch.below(""), fs::Permissions::from_mode(0o777)).unwrap();
     let mount = scratch.mount("noop");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suites/attributes.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mount_suites/attributes.py");
     let ran = Command::new("python3").arg(script).arg(scratch.below("")).current_dir(scratch.at("")).output();
     match ran {
         Err(e) => eprintln!("skipped: python3: {e}"),

@@ -140,7 +140,7 @@ fn programs_find_the_folder_in_the_mount() {
             eprintln!("skipped: python3: {e}");
             return;
         }
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suites/cases.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mount_suites/cases.py");
         let (below, above) = both(&scratch, |dir| said(Command::new("python3").arg(&script).arg(dir)));
         assert!(below.lines().count() >= 60, "{below}");
         let pairs = below.lines().zip(above.lines());

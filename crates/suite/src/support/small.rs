@@ -3,7 +3,7 @@
 //! A *scene* is a handful of requests and a device. The exhaustive part takes every order of insertion and
 //! every interleaving with what the device and the clock may do:
 //!
-//! - with up to three requests (five with `FAIRHEAD_SMALL=5`, as in CI): after each event, any of: insert the
+//! - with up to three requests (more with `FAIRHEAD_SMALL`: four in CI): after each event, any of: insert the
 //!   next, complete any request at the device (or hand one back, once), let time pass up to the next timer.
 //!   The driver asks for work after each event, as it must;
 //! - with five, unless `FAIRHEAD_SMALL` is less than 4: every order of insertion, and after each insertion
