@@ -126,7 +126,8 @@ fn libraries(pack: &Path) -> Result<String, String> {
     found.map(str::to_owned).ok_or_else(|| format!("dpkg-shlibdeps says only: {said}"))
 }
 
-/// Builds the package of a program in the tests' profile, has it read by lintian, installs it in a folder, runs it, removes it.
+/// Builds the package of a program in the tests' profile, has it read by lintian, installs it in a folder,
+/// runs it, removes it.
 pub(crate) fn check() -> Result<Outcome, String> {
     for program in ["dpkg-deb", "dpkg-shlibdeps", "lintian"] {
         if !exists(program) {

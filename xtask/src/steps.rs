@@ -428,8 +428,8 @@ fn python_tools() -> Result<Outcome, String> {
     })
 }
 
-/// The tests of mounts (in `fairhead-live` and `fairhead`) once more, with requests that come by FUSE over io_uring: the other way is the
-/// kernel's default, so the integration tests take that.
+/// The tests of mounts (in `fairhead-live` and `fairhead`) once more, with requests that come by FUSE over
+/// io_uring: the other way is the kernel's default, so the integration tests take that.
 fn over_uring() -> Result<Outcome, String> {
     const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
     let Ok(before) = fs::read_to_string(SWITCH) else {
