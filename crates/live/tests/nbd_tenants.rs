@@ -97,11 +97,21 @@ fn go(export: &str) -> (u32, Vec<u8>) {
 const PYTHON: &str = r"
 import socket, struct, sys
 
+def get(s, size):
+    # MSG_WAITALL does not wait on a socket with a time limit.
+    data = b''
+    while len(data) < size:
+        more = s.recv(size - len(data))
+        if not more:
+            raise EOFError('the server ended it')
+        data += more
+    return data
+
 def connect():
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(20)
     s.connect(sys.argv[1])
-    s.recv(18, socket.MSG_WAITALL)
+    get(s, 18)
     s.sendall(bytes([0, 0, 0, 3]))
     return s
 
@@ -109,8 +119,8 @@ def options(s, kind, data):
     s.sendall(b'IHAVEOPT' + struct.pack('>II', kind, len(data)) + data)
     replies = []
     while not replies or 1 < replies[-1][0] < 1 << 31:
-        _, _, kind, size = struct.unpack('>QIII', s.recv(20, socket.MSG_WAITALL))
-        replies.append((kind, s.recv(size, socket.MSG_WAITALL) if size else b''))
+        _, _, kind, size = struct.unpack('>QIII', get(s, 20))
+        replies.append((kind, get(s, size)))
     return replies
 
 def name(export):
