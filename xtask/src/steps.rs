@@ -509,11 +509,12 @@ fn bare_metal() -> Result<Outcome, String> {
     Ok(Outcome::Passed(format!("linked without std (no target {BARE_METAL} here)")))
 }
 
-/// Runs tests and counts them. What failed is printed.
+/// Runs tests and counts them. What failed, and why others were skipped, is printed.
 fn tests(command: &mut Command) -> Result<Outcome, String> {
     let output = command.output().map_err(|e| format!("cargo: {e}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let count = count(&text);
+    text.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| println!("        {line}"));
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         eprintln!("{}", failures(&text));
