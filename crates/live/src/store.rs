@@ -888,8 +888,8 @@ impl Store {
         };
         let is_written = matches!(way, Way::Transfer | Way::WriteZeros);
         // What an earlier operation of the run wrote may have gone another way.
-        let is_stable = is_written && run.done == 0 && self.files.keeps_dsync(first.file, is_cached);
-        if first.fua && outcome == Ok(all) && !is_stable {
+        let is_stable = || is_written && run.done == 0 && self.files.keeps_dsync(first.file, is_cached);
+        if first.fua && outcome == Ok(all) && !is_stable() {
             return self.wait_for_sync(ring, first.file, (io, run));
         }
         if let Err(errno) = outcome
