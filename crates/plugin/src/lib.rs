@@ -16,9 +16,9 @@
 //! # A library cannot be trusted
 //!
 //! It may crash, loop, leave the process, or answer nonsense. So a program that loads one does it in a child
-//! process of itself ([`supervise`]). [`hosted`] writes into a page that both share which function of which
-//! library it enters, with the last request, and checks each answer. The parent sees a death by a signal, an
-//! exit in the middle of a call, or a call that lasts too long, and puts it into one line.
+//! process of itself ([`supervise`]). The module `hosted` writes into a page that both share which function
+//! of which library it enters, with the last request, and checks each answer. The parent sees a death by a
+//! signal, an exit in the middle of a call, or a call that lasts too long, and puts it into one line.
 //!
 //! # A scheduler in Rust
 //!
