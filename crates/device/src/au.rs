@@ -17,6 +17,7 @@
 //= docs/reference/devices.md#21-simple-cards
 
 use crate::Counters;
+use alloc::vec::Vec;
 use fairhead_core::units::{Duration, Sectors};
 
 /// What upkeep costs.

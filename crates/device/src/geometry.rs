@@ -25,6 +25,8 @@
 use crate::params::{DiskParams, Layout, RaStop};
 pub(crate) use crate::position::{Arm, Place};
 use crate::track_map::TrackMap;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 /// Division by a number that stays: a multiplication and a correction, exact for every dividend.
 ///

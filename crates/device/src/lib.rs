@@ -73,27 +73,41 @@
 //! # What this crate does not do
 //!
 //! It does not hold data, does not model hosts, kernels or file systems, and its devices never fail.
+//!
+//! # Without std
+//!
+//! For the target `x86_64-unknown-none`, a kernel, the models and their parameters are compiled, but nothing
+//! that reads files or calibrates: no std, no floats. A disk is then made of a row of integers,
+//! [`DeviceParams::to_words`].
 
+#![cfg_attr(target_os = "none", no_std)]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
 mod au;
+#[cfg(not(target_os = "none"))]
 pub mod calibrate;
 mod card;
 mod counters;
+#[cfg(not(target_os = "none"))]
 pub mod demerit;
 mod disk;
+#[cfg(not(target_os = "none"))]
 mod disksim;
 mod geometry;
 mod mirror;
 mod params;
 mod parts;
 mod position;
+#[cfg(not(target_os = "none"))]
 mod preset;
 mod seek;
 mod set;
 mod ssd;
 mod stripe;
 mod track_map;
+mod words;
 
 pub use card::Card;
 pub use counters::Counters;
@@ -103,11 +117,13 @@ pub use params::{
     CacheMode, CardParams, DeviceParams, DiskParams, Layout, MapZone, Overheads, ParamError, Queues, RaStop,
     Raid0Params, Raid1Params, SlcFull, SpareUnit, SsdParams, Zone,
 };
+#[cfg(not(target_os = "none"))]
 pub use preset::{nearest_word, preset_names, preset_text};
 pub use set::Set;
 pub use ssd::Ssd;
 pub use stripe::StripeMap;
 
+use alloc::boxed::Box;
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 

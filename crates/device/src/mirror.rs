@@ -10,6 +10,8 @@
 //= docs/reference/devices.md#25-compositions
 
 use crate::Facts;
+use alloc::boxed::Box;
+use alloc::vec;
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::Sector;
 

@@ -7,9 +7,13 @@
 //! What this does not do: read files (`preset/`); describe a host.
 //= docs/reference/devices.md#17-parameters, docs/reference/devices.md#21-simple-cards to 2.4
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Sectors};
-use std::fmt;
 
 /// A run of tracks with the same number of sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -448,6 +452,30 @@ pub enum DeviceParams {
 }
 
 impl DeviceParams {
+    /// What reports call the device.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Disk(p) => &p.name,
+            Self::Card(p) => &p.name,
+            Self::Ssd(p) => &p.name,
+            Self::Raid1(p) => &p.name,
+            Self::Raid0(p) => &p.name,
+        }
+    }
+
+    /// One sentence on what it is.
+    #[must_use]
+    pub fn about(&self) -> &str {
+        match self {
+            Self::Disk(p) => &p.about,
+            Self::Card(p) => &p.about,
+            Self::Ssd(p) => &p.about,
+            Self::Raid1(p) => &p.about,
+            Self::Raid0(p) => &p.about,
+        }
+    }
+
     /// The members that a host drives through a queue each; none for what is one device to the host.
     #[must_use]
     pub fn members(&self) -> Option<&[Self]> {
@@ -483,7 +511,7 @@ impl fmt::Display for ParamError {
     }
 }
 
-impl std::error::Error for ParamError {}
+impl core::error::Error for ParamError {}
 
 /// An impossible value, before it is known where it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]

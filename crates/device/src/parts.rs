@@ -1,5 +1,6 @@
 //! Commands that several members of a composition serve: done when the last part is.
 
+use alloc::vec::Vec;
 use fairhead_core::units::Tag;
 
 /// The commands in flight with more than one part.

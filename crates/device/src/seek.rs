@@ -18,6 +18,7 @@
 
 use crate::geometry::Arm;
 use crate::params::DiskParams;
+use alloc::boxed::Box;
 
 /// A drive's seek curve. Times in nanoseconds.
 #[derive(Clone, Debug)]
@@ -116,7 +117,9 @@ impl SeekCurve {
 /// The square root, rounded down.
 ///
 /// The processor's is right to the last of its 53 bits, everywhere alike (IEEE 754), so it is off by one at
-/// most and then put right; the integer one of the standard library takes five times as long.
+/// most and then put right; the integer one of the standard library takes five times as long. A kernel has
+/// no floats, and takes that one.
+#[cfg(not(target_os = "none"))]
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -131,6 +134,11 @@ fn isqrt(n: u64) -> u64 {
         (true, false) => root,
         (true, true) => root + 1,
     }
+}
+
+#[cfg(target_os = "none")]
+fn isqrt(n: u64) -> u64 {
+    n.isqrt()
 }
 
 #[cfg(test)]

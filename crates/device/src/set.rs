@@ -19,8 +19,10 @@ use crate::params::{Raid0Params, Raid1Params};
 use crate::parts::Parts;
 use crate::stripe::StripeMap;
 use crate::{Command, Counters, Device, DeviceOp, Facts, ParamError};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
-use std::collections::VecDeque;
 
 /// Where a command goes.
 #[derive(Clone, Debug)]
@@ -139,7 +141,7 @@ impl Set {
             }
             Spread::Stripe(_) if cmd.op == DeviceOp::Flush => self.give_all(now, cmd, 0),
             Spread::Stripe(map) => {
-                let mut parts = std::mem::take(&mut self.scratch);
+                let mut parts = core::mem::take(&mut self.scratch);
                 parts.extend(map.parts(cmd.start, cmd.len));
                 #[allow(clippy::cast_possible_truncation, reason = "a few members")]
                 self.parts.begin(cmd.tag, parts.len() as u32);

@@ -24,6 +24,8 @@
 //= md(4) "RAID0"; lvmraid(7), lvcreate(8) "--stripes", "--stripesize"
 
 use crate::Facts;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use fairhead_core::units::{Sector, Sectors};
 
 /// The map from the sectors of a stripe to members and their sectors.

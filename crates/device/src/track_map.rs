@@ -19,6 +19,8 @@
 
 use crate::params::{DiskParams, MapZone, slots, zone_sectors};
 use crate::position::{Arm, Place};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 #[derive(Clone, Debug)]
 struct Start {
@@ -105,7 +107,7 @@ impl TrackMap {
             // No request waits for the spare tracks behind it.
             let phase = map.phase(&last, last.sector + 1);
             let next = Start { lba: at.lba + held, track: at.track + tracks, phase };
-            zones.push((std::mem::replace(&mut at, next), z));
+            zones.push((core::mem::replace(&mut at, next), z));
         }
         map.zones = zones.into();
         map.capacity = if p.map_capacity == 0 { at.lba } else { at.lba.min(p.map_capacity) };

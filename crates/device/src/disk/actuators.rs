@@ -28,6 +28,8 @@ use super::link::Link;
 use crate::params::{DiskParams, Zone};
 use crate::parts::Parts;
 use crate::{Command, Counters, DeviceOp, Facts, ParamError};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 
@@ -166,9 +168,9 @@ impl MultiDisk {
     fn with_interface<R>(&mut self, i: usize, turn: impl FnOnce(&mut Disk) -> R) -> R {
         let disk = &mut self.arms[i].disk;
         disk.interface_free = self.interface_free;
-        std::mem::swap(&mut disk.link, &mut self.link);
+        core::mem::swap(&mut disk.link, &mut self.link);
         let result = turn(disk);
-        std::mem::swap(&mut disk.link, &mut self.link);
+        core::mem::swap(&mut disk.link, &mut self.link);
         self.interface_free = disk.interface_free;
         result
     }

@@ -21,7 +21,7 @@
 //! What this does not do: frames and their overhead, which the rate has to leave out; moving a transfer that
 //! was decided.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 /// A span of time in which the link is taken, in part or altogether. Nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +129,7 @@ impl Link {
         if self.spans.back().is_none_or(|s| s.to <= from) {
             return put(&mut self.spans, less(open(from, to)));
         }
-        let mut out = std::mem::take(&mut self.rebuilt);
+        let mut out = core::mem::take(&mut self.rebuilt);
         let mut at = from;
         for s in self.spans.drain(..) {
             if s.to <= from {
@@ -150,7 +150,7 @@ impl Link {
             put(&mut out, s.part(b, s.to));
         }
         put(&mut out, less(open(at, to)));
-        self.rebuilt = std::mem::replace(&mut self.spans, out);
+        self.rebuilt = core::mem::replace(&mut self.spans, out);
     }
 }
 

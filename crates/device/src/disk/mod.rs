@@ -38,13 +38,15 @@ use crate::params::{CacheMode, DiskParams, Overheads, RaStop};
 use crate::seek::SeekCurve;
 use crate::{Command, Counters, DeviceOp, Facts, ParamError};
 pub use actuators::MultiDisk;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Sector, Tag};
 use link::Link;
 use media::Media;
 use ncq::{Done, Pending};
 use read_cache::ReadCache;
-use std::collections::VecDeque;
 use write_cache::{Cover, WriteCache};
 
 /// No instant: later than any.
@@ -394,7 +396,7 @@ impl Disk {
         let base = now.max(self.interface_free);
         if let (Some(o), DeviceOp::Read | DeviceOp::Write) = (&self.overheads, cmd.op) {
             let write = cmd.op == DeviceOp::Write;
-            self.t.follow(o, write, std::mem::replace(&mut self.wrote, write));
+            self.t.follow(o, write, core::mem::replace(&mut self.wrote, write));
         }
         match cmd.op {
             DeviceOp::Read => self.read(base, cmd.tag, start, end),

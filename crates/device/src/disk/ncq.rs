@@ -13,6 +13,7 @@
 use crate::geometry::Place;
 use crate::params::DiskParams;
 use crate::seek::SeekCurve;
+use alloc::vec::Vec;
 use fairhead_core::units::{Duration, Tag};
 
 impl DiskParams {

@@ -16,6 +16,8 @@
 //! wrap-around inside a segment.
 //= docs/reference/devices.md#14-read-buffer-and-look-ahead (state, rules 4, 6 and 7)
 
+use alloc::boxed::Box;
+use alloc::vec;
 /// One run of buffered sectors.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Segment {

@@ -10,6 +10,7 @@
 //= docs/reference/devices.md#15-write-buffer-and-destaging
 
 use crate::geometry::{Geometry, Place};
+use alloc::vec::Vec;
 
 /// One run of cached sectors.
 #[derive(Clone, Copy, Debug)]

@@ -172,30 +172,6 @@ impl DeviceParams {
         Ok(Self::Disk(p))
     }
 
-    /// What reports call the device.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Disk(p) => &p.name,
-            Self::Card(p) => &p.name,
-            Self::Ssd(p) => &p.name,
-            Self::Raid1(p) => &p.name,
-            Self::Raid0(p) => &p.name,
-        }
-    }
-
-    /// One sentence on what it is.
-    #[must_use]
-    pub fn about(&self) -> &str {
-        match self {
-            Self::Disk(p) => &p.about,
-            Self::Card(p) => &p.about,
-            Self::Ssd(p) => &p.about,
-            Self::Raid1(p) => &p.about,
-            Self::Raid0(p) => &p.about,
-        }
-    }
-
     fn check(&self) -> Result<(), Fault> {
         match self {
             Self::Disk(p) => p.check(),

@@ -22,6 +22,8 @@
 
 use super::Timing;
 use super::timers::{NEVER, Timers, Turns};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// No node.
 const NIL: u32 = u32::MAX;
@@ -534,6 +536,6 @@ impl Dies {
     /// The dies that wait for a channel.
     fn queue(&self, k: usize) -> impl Iterator<Item = usize> {
         let die = |d: u32| (d != NIL).then_some(d as usize);
-        std::iter::successors(die(self.channels[k].head), move |&d| die(self.dies[d].next))
+        core::iter::successors(die(self.channels[k].head), move |&d| die(self.dies[d].next))
     }
 }

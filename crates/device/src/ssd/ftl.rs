@@ -57,6 +57,8 @@
 //= docs/reference/devices.md#slc-cache
 
 use crate::params::{SlcFull, SsdParams};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The number of sequential streams of writes that are recognised.
 const STREAMS: usize = 16;
@@ -265,14 +267,14 @@ impl Ftl {
             self.slc_used += 1;
             self.slc_full = self.slc_used == room;
             // Collected when it leaves the cache: by a fold, or in a migration's own programs.
-            let owed = std::mem::take(&mut self.owed);
+            let owed = core::mem::take(&mut self.owed);
             self.owed_cached += if self.fold { owed } else { 0 };
             return Charge { die, slc: true, moves: 0, folds: 0, erases: 0 };
         }
         self.slc_full |= self.has_slc();
         let folds = self.fold_out(die as usize, room, migrating);
         let debt = &mut self.debts[die as usize];
-        debt.moves += std::mem::take(&mut self.owed);
+        debt.moves += core::mem::take(&mut self.owed);
         let moves = debt.moves / (1000 * self.unit);
         debt.moves -= moves * 1000 * self.unit;
         // Native cells take what comes in or what is folded; the cache's blocks hold less.
@@ -309,7 +311,7 @@ impl Ftl {
         let folds = folds.min(over).min(stay);
         self.slc_used = self.slc_used + arrives - folds;
         if self.fold {
-            self.owed_cached += std::mem::take(&mut self.owed);
+            self.owed_cached += core::mem::take(&mut self.owed);
             self.owed = self.leave(folds);
         }
         folds

@@ -49,12 +49,14 @@ mod write_buffer;
 use crate::au::{Costs, Units};
 use crate::params::SsdParams;
 use crate::{Command, Counters, DeviceOp, Facts, ParamError};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
 use dies::{Dies, Outcome, Program};
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 use ftl::Ftl;
 use prefetch::{Lookup, Prefetch};
-use std::collections::VecDeque;
 use timers::NEVER;
 use write_buffer::{Landing, WriteBuffer};
 

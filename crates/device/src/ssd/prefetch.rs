@@ -15,7 +15,9 @@
 //! What this does not do: notice that fetched data have been overwritten, which would cost the same.
 //= docs/reference/devices.md#22-sata-ssds
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The number of sequential streams of reads that are recognised.
 const STREAMS: usize = 8;
@@ -191,7 +193,7 @@ impl Prefetch {
         let Some(place) = self.order.streams().position(|s| self.awaited[s] == 0) else { return };
         let i = self.order.take_last(place);
         let stream = &mut self.streams[i];
-        if std::mem::take(&mut stream.fetched) {
+        if core::mem::take(&mut stream.fetched) {
             self.fetched -= 1;
             stream.cells.iter_mut().for_each(|c| c.chunk = NONE);
         }
@@ -220,7 +222,7 @@ impl Prefetch {
             return None;
         }
         s.next += 1;
-        self.fetched += u32::from(!std::mem::replace(&mut s.fetched, true));
+        self.fetched += u32::from(!core::mem::replace(&mut s.fetched, true));
         (cell.chunk, cell.from) = (c, start);
         Some(Fetch { id: self.base + i as u32 * CHUNKS as u32 + (c % CHUNKS) as u32, start, end })
     }

@@ -11,7 +11,8 @@
 //!      0:30 1:10  2:40 3:20
 //! ```
 
-use std::collections::VecDeque;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 
 /// No instant: later than any.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -61,7 +62,7 @@ impl Timers {
             node /= 2;
             let [left, right] = self.matches[node];
             let wins = if right.at < left.at { right } else { left };
-            let before = std::mem::replace(&mut self.matches[node / 2][node % 2], wins);
+            let before = core::mem::replace(&mut self.matches[node / 2][node % 2], wins);
             // It neither won this match nor does now: nothing changes above.
             if before.number != i as u32 && wins.number != i as u32 {
                 return;

@@ -16,7 +16,7 @@
 //= docs/reference/devices.md#22-sata-ssds
 
 use super::timers::NEVER;
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 /// Data on the link, or a barrier between them.
 #[derive(Clone, Copy, Debug)]
