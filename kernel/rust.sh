@@ -9,7 +9,7 @@
 # one does not link.
 #
 # Environment: RUSTC (default: rustc), RUST_LIB_SRC (default: the sources in rustc's sysroot: `rustup component
-# add rust-src`, or a distribution's rust-src).
+# add rust-src`, or a distribution's rust-src), SIMDISK (not empty: build the disk models, too).
 set -euo pipefail
 KDIR=$1 OUT=$2
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -64,4 +64,16 @@ ld -r --whole-archive -o "$OUT/fairhead_core.in.o" "$OUT/libfairhead.a"
 # Only the interface is global: other modules and the kernel have no part in the rest.
 objcopy -R .llvmbc -R .llvmcmd -R .note.gnu.property -w --keep-global-symbol='fh_*' \
 	"$OUT/fairhead_core.in.o" "$OUT/fairhead_core.o"
+# The models of disks, for simdisk.ko, where SIMDISK asks for it.
+if [ -n "${SIMDISK:-}" ]; then
+	compile --crate-type rlib --edition=2024 --crate-name fairhead_device \
+		--extern "fairhead_core=$OUT/libfairhead_core.rlib" "$CRATES/device/src/lib.rs"
+	compile --crate-type staticlib -Clto=fat --edition=2024 --crate-name simdisk \
+		--extern "fairhead_core=$OUT/libfairhead_core.rlib" \
+		--extern "fairhead_device=$OUT/libfairhead_device.rlib" "$HERE/simdisk/model.rs"
+	ld -r --whole-archive -o "$OUT/simdisk_model.in.o" "$OUT/libsimdisk.a"
+	objcopy -R .llvmbc -R .llvmcmd -R .note.gnu.property -w --keep-global-symbol='sdm_*' \
+		"$OUT/simdisk_model.in.o" "$OUT/simdisk_model.o"
+	rm -f "$OUT/libsimdisk.a" "$OUT/simdisk_model.in.o"
+fi
 rm -f "$OUT"/lib*.rlib "$OUT/libfairhead.a" "$OUT/fairhead_core.in.o" "$OUT/said"
