@@ -8,7 +8,11 @@
 //! that follow from both; a task remembers the counts. With `adjacent`, the tasks write one region together
 //! instead, each the next 4 KiB, and it is verified in the end: what waits can be merged then.
 //!
+//! `load job FILE PLAN DEVICE` runs a job file; see `jobs.rs`.
+//!
 //! The last line says how much was read and written, or what was wrong; then the exit status is 1.
+
+mod jobs;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -53,8 +57,9 @@ fn fill(to: &mut [u8], sector: u64, count: u32) {
 struct Buffer(Vec<u8>, usize);
 
 impl Buffer {
-    fn new() -> Self {
-        let bytes = vec![0; LONGEST * SECTOR + 4096];
+    /// Room for as many sectors.
+    fn new(longest: usize) -> Self {
+        let bytes = vec![0; longest * SECTOR + 4096];
         let at = bytes.as_ptr().align_offset(4096);
         Self(bytes, at)
     }
@@ -85,7 +90,7 @@ impl Task {
             first: (from + number * REGION) / SECTOR as u64,
             counts: vec![0; REGION as usize / SECTOR],
             chance: Random(seed.wrapping_mul(31).wrapping_add(number + 1) | 1),
-            buffer: Buffer::new(),
+            buffer: Buffer::new(LONGEST),
             read: 0,
             written: 0,
         })
@@ -110,7 +115,8 @@ impl Task {
             if count > 0 {
                 fill(&mut right, number, count);
                 if sector != right {
-                    let found = |i: usize| u64::from_le_bytes(sector[i..i + 8].try_into().unwrap_or_default());
+                    let found =
+                        |i: usize| u64::from_le_bytes(sector[i..i + 8].try_into().unwrap_or_default());
                     return Err(io::Error::other(format!(
                         "sector {number}: want write {count}, found sector {} write {}",
                         found(0),
@@ -169,6 +175,9 @@ fn adjacent(mut task: Task, next: &AtomicUsize, most: u64) -> io::Result<(u64, u
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
+    if args.get(1).is_some_and(|a| a == "job") {
+        return jobs::main(&args[2..]);
+    }
     let number = |i: usize, default| args.get(i).and_then(|a| a.parse::<u64>().ok()).unwrap_or(default);
     let (Some(device), seed, tasks, operations) = (args.get(1), number(2, 1), number(3, 2), number(4, 100))
     else {

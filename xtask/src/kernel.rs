@@ -40,7 +40,7 @@ pub(crate) fn test() -> Result<Outcome, String> {
         Found::All(packages) => packages,
         Found::Lacking(why) => return Ok(Outcome::Skipped(why)),
     };
-    let module = build(&packages)?;
+    let module = build(&packages)?.join("module/fairhead.ko");
     let image = initial_files(&packages, &module)?;
     let mut count = Count::default();
     let (said, logs) = boot(&packages, &image)?;
@@ -49,16 +49,16 @@ pub(crate) fn test() -> Result<Outcome, String> {
     Ok(Outcome::Tests(count))
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     crate::dist::target().join("kernel")
 }
 
-/// Builds `fairhead.ko`.
-fn build(packages: &Packages) -> Result<PathBuf, String> {
+/// Builds `fairhead.ko` and `simdisk.ko`; the folder of both.
+pub(crate) fn build(packages: &Packages) -> Result<PathBuf, String> {
     let out = folder().join("build");
     let mut make = command("make", "-C kernel");
     make.arg(format!("KDIR={}", packages.headers.display())).arg(format!("OUT={}", out.display()));
-    make.arg(format!("CRATES={}", root().join("crates").display()));
+    make.arg(format!("CRATES={}", root().join("crates").display())).arg("SIMDISK=1");
     make.env("BPFTOOL", &packages.bpftool).envs(packages.rust.iter().cloned());
     let output = capture(&mut make)?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -66,29 +66,36 @@ fn build(packages: &Packages) -> Result<PathBuf, String> {
     if !warnings.is_empty() {
         return Err(format!("building the module:\n{}", warnings.join("\n")));
     }
-    Ok(out.join("module/fairhead.ko"))
+    Ok(out)
 }
 
-/// The files of the guest as an archive that the kernel unpacks.
-fn initial_files(packages: &Packages, module: &Path) -> Result<PathBuf, String> {
+/// The folders and programs of a guest.
+pub(crate) fn programs(packages: &Packages, archive: &mut Archive) -> Result<(), String> {
     let load = folder().join("load");
     let rustc = "--edition=2024 -O -Ctarget-feature=+crt-static --target x86_64-unknown-linux-gnu -o";
     capture(command("rustc", rustc).arg(&load).arg("kernel/guest/load.rs"))?;
-    let stripped = folder().join("fairhead.ko");
-    capture(command("strip", "-g -o").arg(&stripped).arg(module))?;
-    let mut archive = Archive::default();
     for name in ["bin", "dev", "proc", "sys", "tmp", "modules"] {
         archive.folder(name);
     }
     let read = |path: &Path| fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
     archive.file("bin/busybox", &read(&packages.busybox)?);
     archive.file("bin/load", &read(&load)?);
-    archive.file("init", &read(&root().join("kernel/guest/init"))?);
     const APPLETS: &str = "sh mount mkdir rmdir cat echo dd usleep insmod rmmod dmesg poweroff grep sed rm kill \
                            test cut head [ ls sync";
     for applet in APPLETS.split_whitespace() {
         archive.link(&format!("bin/{applet}"), "busybox");
     }
+    Ok(())
+}
+
+/// The files of the guest as an archive that the kernel unpacks.
+fn initial_files(packages: &Packages, module: &Path) -> Result<PathBuf, String> {
+    let stripped = folder().join("fairhead.ko");
+    capture(command("strip", "-g -o").arg(&stripped).arg(module))?;
+    let mut archive = Archive::default();
+    programs(packages, &mut archive)?;
+    let read = |path: &Path| fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
+    archive.file("init", &read(&root().join("kernel/guest/init"))?);
     let mut order = Vec::new();
     for (name, args) in MODULES {
         add_module(packages, name, &mut order, &mut archive)?;
@@ -102,7 +109,7 @@ fn initial_files(packages: &Packages, module: &Path) -> Result<PathBuf, String> 
 }
 
 /// Adds a module of the kernel's, after those that it depends on.
-fn add_module(
+pub(crate) fn add_module(
     packages: &Packages,
     name: &str,
     order: &mut Vec<String>,
@@ -233,21 +240,21 @@ fn log(disk: &Path, number: u64) -> Result<Option<PathBuf>, String> {
 
 /// An archive of the kind that a kernel unpacks as its first file system (cpio, "newc").
 #[derive(Default)]
-struct Archive {
+pub(crate) struct Archive {
     bytes: Vec<u8>,
     files: u32,
 }
 
 impl Archive {
-    fn folder(&mut self, name: &str) {
+    pub(crate) fn folder(&mut self, name: &str) {
         self.entry(name, 0o040_755, &[]);
     }
 
-    fn file(&mut self, name: &str, bytes: &[u8]) {
+    pub(crate) fn file(&mut self, name: &str, bytes: &[u8]) {
         self.entry(name, 0o100_755, bytes);
     }
 
-    fn link(&mut self, name: &str, to: &str) {
+    pub(crate) fn link(&mut self, name: &str, to: &str) {
         self.entry(name, 0o120_777, to.as_bytes());
     }
 
@@ -271,7 +278,7 @@ impl Archive {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    fn end(mut self) -> Vec<u8> {
+    pub(crate) fn end(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes
     }

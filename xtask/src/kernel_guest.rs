@@ -1,0 +1,105 @@
+//! `cargo xtask kernel guest FOLDER`: a guest in virtual time, with modelled disks.
+//!
+//! FOLDER has what the guest is to do: `init`, a script, and the files that it wants. The guest also has
+//! `fairhead.ko`, `simdisk.ko`, the kernel's own schedulers (`/modules/order` lists them), busybox and the
+//! load generator. What it says is in FOLDER/console at the end.
+//!
+//! Time in the guest is counted in instructions: each takes a nanosecond, and while the guest has nothing to
+//! do the next timer fires at once. So nothing on the host has a part in what is measured: the same
+//! folder gives the same console.
+
+use crate::kernel::{Archive, add_module, build, folder, programs};
+use crate::kernel_packages::{Found, Packages, packages};
+use crate::shell::{capture, cargo, command};
+use crate::steps::Outcome;
+use std::fs;
+use std::path::Path;
+
+/// The kernel's own schedulers.
+const SCHEDULERS: [&str; 3] = ["mq-deadline", "kyber-iosched", "bfq"];
+
+/// How long a guest may take, in seconds.
+const PATIENCE: &str = "3600";
+
+/// Runs what a folder says. Whether it could; else why not.
+pub(crate) fn run(files: &Path) -> Result<Option<String>, String> {
+    let packages = match packages()? {
+        Found::All(packages) => packages,
+        Found::Lacking(why) => return Ok(Some(why)),
+    };
+    let image = initial_files(&packages, files)?;
+    let console = files.join("console");
+    let said = fs::File::create(&console).map_err(|e| format!("{}: {e}", console.display()))?;
+    let mut qemu = command("timeout", PATIENCE);
+    qemu.args(
+        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -icount shift=0,sleep=off -smp 1 -m 1G -nographic \
+         -rtc base=2026-01-01,clock=vm -cpu max,-rdrand,-rdseed -no-reboot -nic none"
+            .split_whitespace(),
+    );
+    qemu.arg("-kernel").arg(&packages.image).arg("-initrd").arg(&image);
+    qemu.args(["-append", "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off"]);
+    // The status says nothing: the caller looks at the console.
+    qemu.stdout(said).status().map_err(|e| format!("qemu-system-x86_64: {e}"))?;
+    fs::remove_file(&image).map_err(|e| format!("{}: {e}", image.display()))?;
+    Ok(None)
+}
+
+/// The files of the guest as an archive.
+fn initial_files(packages: &Packages, files: &Path) -> Result<std::path::PathBuf, String> {
+    let mut archive = Archive::default();
+    programs(packages, &mut archive)?;
+    let mut order = Vec::new();
+    for name in SCHEDULERS {
+        add_module(packages, name, &mut order, &mut archive)?;
+    }
+    archive.file("modules/order", order.join("\n").as_bytes());
+    let out = build(packages)?;
+    for module in ["module/fairhead.ko", "simdisk/simdisk.ko"] {
+        let (from, name) = (out.join(module), module.split('/').next_back().unwrap_or(module));
+        let stripped = folder().join(name);
+        capture(command("strip", "-g -o").arg(&stripped).arg(&from))?;
+        archive.file(&format!("modules/{name}"), &read(&stripped)?);
+    }
+    let mut entries: Vec<_> = fs::read_dir(files)
+        .map_err(|e| format!("{}: {e}", files.display()))?
+        .filter_map(|entry| entry.ok().map(|e| e.path()).filter(|path| path.is_file()))
+        .collect();
+    entries.sort();
+    for path in entries {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name != "console" {
+            archive.file(&name, &read(&path)?);
+        }
+    }
+    let image = folder().join(format!("guest-{}", std::process::id()));
+    fs::write(&image, archive.end()).map_err(|e| format!("{}: {e}", image.display()))?;
+    Ok(image)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The module in a machine, and then modelled disks: data that are read again, the same figures twice, and
+/// the lab's figures.
+pub(crate) fn test() -> Result<Outcome, String> {
+    let tested = crate::kernel::test()?;
+    let Outcome::Tests(mut count) = tested else { return Ok(tested) };
+    capture(&mut cargo("build --quiet --release --package fairhead"))?;
+    capture(&mut cargo("build --quiet --release --package fairhead-device --example words"))?;
+    let results = folder().join("guest.csv");
+    let _ = fs::remove_file(&results);
+    let mut compare = command("bench/guest.sh", "--check --twice --disks nas2020 --jobs verify,seq2,start");
+    compare.args(["--scheds", "bfq,fh-bfq", "--results"]).arg(&results);
+    match capture(&mut compare) {
+        Ok(said) => {
+            print!("{}", String::from_utf8_lossy(&said.stdout));
+            count.pass();
+        }
+        Err(said) => {
+            eprintln!("{said}");
+            count.fail();
+        }
+    }
+    Ok(Outcome::Tests(count))
+}
