@@ -64,6 +64,7 @@ static const char *const call_names[FHK_CALLS] = {
 	[FHK_REQUEUE] = "requeue", [FHK_TIMER] = "timer", [FHK_NEXT_TIMER] = "next_timer",
 	[FHK_WANTS_RUN] = "wants_run", [FHK_SET] = "set", [FHK_TASK_EXIT] = "task_exit",
 	[FHK_SET_WEIGHT] = "set_weight", [FHK_SET_PARENT] = "set_parent", [FHK_GROUP_EXIT] = "group_exit",
+	[FHK_SET_CLASS] = "set_class", [FHK_SET_MAX] = "set_max", [FHK_SET_MIN] = "set_min",
 };
 
 /* The seeded panic: which call, how many of them until then, and whether it is made first. For tests. */
@@ -288,6 +289,47 @@ s32 fhk_core_set_weight(struct fhk_queue *fq, u32 group, u32 weight)
 	s32 answer = call_core(fq, FHK_SET_WEIGHT, FH_OK, fh_set_weight(fq->core, t, group, weight));
 
 	note(fq, (struct fhk_record){ .call = FHK_SET_WEIGHT, .group = group, .sectors = weight }, answer);
+	return answer;
+}
+
+s32 fhk_core_set_class(struct fhk_queue *fq, u32 group, u32 class)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_SET_CLASS, FH_OK, fh_set_class(fq->core, t, group, class));
+
+	note(fq, (struct fhk_record){ .call = FHK_SET_CLASS, .group = group, .sectors = class }, answer);
+	return answer;
+}
+
+s32 fhk_core_set_max(struct fhk_queue *fq, u32 group, const struct fh_max *max)
+{
+	u64 t = now(fq), limits[] = { max->rbps, max->wbps, max->riops, max->wiops };
+	s32 answer = call_core(fq, FHK_SET_MAX, FH_OK, fh_set_max(fq->core, t, group, max));
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(limits); i++)
+		note(fq, (struct fhk_record){ .call = FHK_LIMIT, .op = i, .number = limits[i] }, 0);
+	note(fq, (struct fhk_record){ .call = FHK_SET_MAX, .group = group }, answer);
+	return answer;
+}
+
+s32 fhk_core_set_min(struct fhk_queue *fq, u32 group, u32 iops)
+{
+	u64 t = now(fq);
+	s32 answer = call_core(fq, FHK_SET_MIN, FH_OK, fh_set_min(fq->core, t, group, iops));
+
+	note(fq, (struct fhk_record){ .call = FHK_SET_MIN, .group = group, .sectors = iops }, answer);
+	return answer;
+}
+
+s32 fhk_core_stats(struct fhk_queue *fq, u32 group, struct fh_stats *stats)
+{
+	s32 answer = 0;
+
+	if (guarded(answer = fh_stats(fq->core, group, stats))) {
+		panicked(fq);
+		answer = FH_E_POISONED;
+	}
 	return answer;
 }
 

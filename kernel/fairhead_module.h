@@ -107,6 +107,10 @@ s32 fhk_core_set(struct fhk_queue *fq, unsigned int index, u64 value);
 s32 fhk_core_get(struct fhk_queue *fq, const char *name, u64 *value);
 s32 fhk_core_task_exit(struct fhk_queue *fq, u32 task);
 s32 fhk_core_set_weight(struct fhk_queue *fq, u32 group, u32 weight);
+s32 fhk_core_set_class(struct fhk_queue *fq, u32 group, u32 class);
+s32 fhk_core_set_max(struct fhk_queue *fq, u32 group, const struct fh_max *max);
+s32 fhk_core_set_min(struct fhk_queue *fq, u32 group, u32 iops);
+s32 fhk_core_stats(struct fhk_queue *fq, u32 group, struct fh_stats *stats);
 s32 fhk_core_set_parent(struct fhk_queue *fq, u32 group, u32 parent);
 s32 fhk_core_group_exit(struct fhk_queue *fq, u32 group);
 

@@ -38,6 +38,13 @@ int blkcg_policy_register(struct blkcg_policy *policy);
 void blkcg_policy_unregister(struct blkcg_policy *policy);
 int blkcg_activate_policy(struct gendisk *disk, const struct blkcg_policy *policy);
 void blkcg_deactivate_policy(struct gendisk *disk, const struct blkcg_policy *policy);
+/* A group's settings for one disk, "MAJOR:MINOR ...": prep() holds the queue_lock until exit(). */
+void blkg_conf_init(struct blkg_conf_ctx *at, char *input);
+int blkg_conf_prep(struct blkcg *blkcg, const struct blkcg_policy *policy, struct blkg_conf_ctx *at);
+void blkg_conf_exit(struct blkg_conf_ctx *at);
+void blkcg_print_blkgs(struct seq_file *to, struct blkcg *blkcg,
+		       u64 (*print)(struct seq_file *, struct blkg_policy_data *, int),
+		       const struct blkcg_policy *policy, int data, bool total);
 
 void wbt_disable_default(struct gendisk *disk);
 void wbt_enable_default(struct gendisk *disk);

@@ -28,6 +28,10 @@ enum fhk_call {
 	FHK_GROUP_EXIT,
 	FHK_PANICKED,		/* not a call: from here on the elevator is poisoned */
 	FHK_MADE_ANEW,		/* not a call: from here on it is another elevator, with other settings */
+	FHK_SET_CLASS,
+	FHK_LIMIT,		/* not a call: one limit of the FHK_SET_MAX that follows, by its number in `op` */
+	FHK_SET_MAX,
+	FHK_SET_MIN,
 	FHK_CALLS
 };
 
@@ -47,8 +51,8 @@ struct fhk_record {
 	unsigned char flags;
 	int answer;			/* what the core returned */
 	unsigned long long now;
-	unsigned long long number;	/* sector; the value set; when the timer is due */
-	unsigned int sectors;		/* sectors; the tunable's number; the end of a growth; a weight */
+	unsigned long long number;	/* sector; the value set; a limit; when the timer is due */
+	unsigned int sectors;		/* sectors; a tunable's number; a weight; a class; a guarantee */
 	unsigned int task;
 	unsigned int group;		/* a group; a reason */
 	unsigned short tag;		/* the tag, asked for or answered */

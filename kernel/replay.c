@@ -54,6 +54,17 @@ static int32_t set(fh_elevator *e, const char *scheduler, const struct fhk_recor
 	return fh_set(e, r->now, name, r->number);
 }
 
+/* The limits that a call is about to set; without those that it does not set. */
+static struct fh_max limits;
+
+static void keep_limit(const struct fhk_record *r)
+{
+	uint64_t *const fields[] = { &limits.rbps, &limits.wbps, &limits.riops, &limits.wiops };
+
+	if (r->op < sizeof(fields) / sizeof(fields[0]))
+		*fields[r->op] = r->number;
+}
+
 /* Makes a record's call. What the call answers beside its status goes where the record has it. */
 static struct answer call(fh_elevator *e, const char *scheduler, const struct fhk_record *r)
 {
@@ -104,6 +115,18 @@ static struct answer call(fh_elevator *e, const char *scheduler, const struct fh
 		break;
 	case FHK_SET_WEIGHT:
 		a.answer = fh_set_weight(e, r->now, r->group, r->sectors);
+		break;
+	case FHK_SET_CLASS:
+		a.answer = fh_set_class(e, r->now, r->group, r->sectors);
+		break;
+	case FHK_LIMIT:
+		keep_limit(r);
+		break;
+	case FHK_SET_MAX:
+		a.answer = fh_set_max(e, r->now, r->group, &limits);
+		break;
+	case FHK_SET_MIN:
+		a.answer = fh_set_min(e, r->now, r->group, r->sectors);
 		break;
 	case FHK_SET_PARENT:
 		a.answer = fh_set_parent(e, r->now, r->group, r->sectors);

@@ -6,8 +6,8 @@
 //! 2. `kernel/Makefile` builds the module: core by plain rustc, the rest by the kernel's own build.
 //! 3. An initial file system is made of busybox, the modules, a load generator of ours and
 //!    `kernel/guest/init`.
-//! 4. QEMU runs it without hardware support (TCG, one thread: with several, this kernel's code patching is
-//!    not reliable). The guest prints a line for each check.
+//! 4. QEMU runs it without hardware support, and its clock is its instructions: 2 ns each, and when it has
+//!    nothing to do, time is skipped. One thread runs all processors. The guest prints a line for each check.
 //! 5. The logs of what the core was asked and what it answered, two for each scheduler, are replayed by the
 //!    same core in user space (`kernel/replay.c`).
 //!
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 const MODULES: &[(&str, &str)] = &[
     ("virtio_blk", ""),
     ("null_blk", "gb=1 memory_backed=1 irqmode=2 completion_nsec=100000 submit_queues=2 hw_queue_depth=16"),
-    ("scsi_debug", "dev_size_mb=128 ndelay=50000 max_queue=16"),
+    ("scsi_debug", "dev_size_mb=128 ndelay=200000 max_queue=16"),
     ("sd_mod", ""),
 ];
 
@@ -141,7 +141,8 @@ fn boot(packages: &Packages, image: &Path) -> Result<(String, PathBuf), String> 
     let (data, logs) = (disk("data.img", 256 << 20)?, disk("logs.img", 32 * LOG_STEP)?);
     let mut qemu = command("timeout", PATIENCE);
     qemu.args(
-        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 2 -m 1G -nographic -no-reboot -nic none"
+        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 2 -m 1G -nographic -no-reboot -nic none \
+         -icount shift=1,sleep=off -rtc base=2026-01-01,clock=vm"
             .split_whitespace(),
     );
     qemu.arg("-kernel").arg(&packages.image).arg("-initrd").arg(image);
