@@ -1,5 +1,5 @@
-//! The arrows between the crates go one way: `core ← device ← sim ← {report, papers, machine} ← cli`,
-//! `{outside, report} ← lab ← {browser, python, cli}`,
+//! The arrows between the crates go one way: `core ← device ← sim ← {report, machine} ← cli`,
+//! `{outside, report} ← lab ← {browser, papers, python, cli}`, `papers ← cli`,
 //! `device ← live ← cli`, `core ← core-ffi`, `core ← {outside, plugin} ← cli`,
 //! `core ← trace ← {sim, papers, machine, cli}`, `core ← conform ← cli`.
 //!
@@ -38,7 +38,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fairhead-conform", &["fairhead-conform", "fairhead-core"]),
     (
         "fairhead-papers",
-        &["fairhead-core", "fairhead-device", "fairhead-papers", "fairhead-sim", "fairhead-trace"],
+        &[
+            "fairhead-core",
+            "fairhead-device",
+            "fairhead-lab",
+            "fairhead-outside",
+            "fairhead-papers",
+            "fairhead-report",
+            "fairhead-sim",
+            "fairhead-trace",
+        ],
     ),
     ("fairhead-live", &["fairhead-core", "fairhead-device", "fairhead-live"]),
     (

@@ -5,18 +5,17 @@ use std::path::Path;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::sched::catalogue::Named;
-use fairhead_report::{Participants, Recorder};
-use fairhead_sim::advise::{self, Advice, Question, Stage, WORK_PER_S};
+use fairhead_lab::output::advice::{self as written, Labels};
+use fairhead_sim::advise::{self, Question, Stage, WORK_PER_S};
 use fairhead_sim::resumable::fingerprint;
-use fairhead_sim::{Host, SimError, journal};
+use fairhead_sim::{Host, SimError};
 
-use crate::args::{AdviseArgs, DISK, Goal};
+use crate::args::{AdviseArgs, DISK, Goal, ReportFormat};
 use crate::error::CliError;
 use crate::files::Outputs;
 use crate::memory;
 use crate::out::{self, Progress};
-use crate::output::advice::{self, Labels};
-use crate::output::page::{self, Shown};
+use crate::output::page::command_line;
 use crate::plan::{choose_disk, choose_load, positive_time, read_jobs};
 use crate::record;
 use crate::resume::Resume;
@@ -47,12 +46,15 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
     drop(progress);
     let (question, answer) = answer.ok_or_else(|| interrupted(args))?;
     if let Some(file) = &args.report {
-        let shown = shown(&question, &answer).map_err(|e| CliError::Failed(e.to_string()))?;
-        let command = page::command_line(std::env::args_os());
-        out::write(Some(file), &page::advice(&labels, &question, &answer, &shown, &command))?;
+        let shown = written::shown_runs(&question, &answer).map_err(|e| CliError::Failed(e.to_string()))?;
+        let command = command_line(std::env::args_os());
+        out::write(Some(file), &written::page(&labels, &question, &answer, &shown, &command))?;
     }
     let file = args.output.file.as_deref();
-    let text = advice::render(&labels, &question, &answer, args.output.format, out::coloured(file));
+    let text = match args.output.format {
+        ReportFormat::Human => written::human(&labels, &question, &answer, out::coloured(file)),
+        ReportFormat::Json => written::json(&labels, &question, &answer),
+    };
     out::write(file, &text)?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed.number));
@@ -108,25 +110,6 @@ fn interrupted(args: &AdviseArgs) -> CliError {
     CliError::Failed(format!("interrupted before there was an answer; {how}"))
 }
 
-/// Runs for the page: the default, the winner, and who led or is the best that a kernel has, if that is
-/// another.
-fn shown(question: &Question, answer: &Advice) -> Result<Vec<Shown>, SimError> {
-    let race = &answer.race;
-    let mut candidates = vec![0];
-    for c in [race.winner(), race.leader, race.choice] {
-        if !candidates.contains(&c) {
-            candidates.push(c);
-        }
-    }
-    let run = |candidate: usize| {
-        let mut recorder = Recorder::new(Participants::new(&question.jobs));
-        let scenario = question.scenario(&answer.candidates[candidate], answer.told_seed);
-        let outcome = journal::record(&scenario, &mut recorder)?;
-        Ok(Shown { candidate, outcome, recording: recorder.finish() })
-    };
-    candidates.into_iter().map(run).collect()
-}
-
 /// The bar goes by reckoned work: of the budget at most, or of what has been done if that is more.
 fn show(progress: &Progress, question: &Question, s: Stage) {
     let steps = |work: Duration| usize::try_from(work.as_ns()).unwrap_or(usize::MAX);
@@ -158,7 +141,7 @@ fn question(args: &AdviseArgs, (job, disk): (&Path, &str)) -> Result<(Question, 
         Goal::Fairness => advise::Goal::Fairness,
         Goal::Balanced => advise::Goal::Balanced,
     };
-    let labels = Labels { disk: disk.0, host: host.0, goal: format!("{goal:?}").to_lowercase() };
+    let labels = Labels::new(&disk.0, &host.0, goal);
     let question = Question {
         jobs,
         disk: disk.1,

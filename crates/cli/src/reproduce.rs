@@ -1,14 +1,12 @@
 //! `fairhead reproduce`: the published tables beside ours.
 
 use fairhead_device::preset_names;
-use fairhead_papers::reproduce::{Options, Report, SOURCES, Setting, Source, hold_against};
-use fairhead_sim::job::nearest;
+use fairhead_papers::reproduce::{Options, Report, Setting, Source, hold_against, written};
 use std::path::Path;
 
-use crate::args::{ReplayArgs, ReproduceArgs};
+use crate::args::{ReplayArgs, ReproduceArgs, TableFormat};
 use crate::error::CliError;
 use crate::out::{self, Progress};
-use crate::output::Reproductions;
 use crate::plan::{choose_setting, read_jobs, read_text};
 
 /// Runs the sources that the arguments name, writes the tables, and judges them if asked to.
@@ -29,7 +27,11 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
         return Err(CliError::Misuse(format!("--only {only}: no row has that in its id")));
     }
     let file = args.output.file.as_deref();
-    let text = Reproductions { reports: &reports, coloured: out::coloured(file) }.render(args.output.format);
+    let text = match args.output.format {
+        TableFormat::Human => written::table(&reports, out::coloured(file)),
+        TableFormat::Json => written::json(&reports),
+        TableFormat::Csv => written::csv(&reports),
+    };
     out::write(file, &text)?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed));
@@ -40,7 +42,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
 /// The published tables.
 fn tables(args: &ReproduceArgs, options: &Options) -> Result<Vec<Report>, CliError> {
     let mut reports = Vec::new();
-    for source in choose(args.source.as_deref())? {
+    for source in Source::choose(args.source.as_deref()).map_err(CliError::Misuse)? {
         let progress = Progress::new("reproducing");
         let report = source.reproduce(options, &|done, total| progress.at(done, total));
         reports.push(report.map_err(|e| CliError::Failed(e.to_string()))?);
@@ -66,19 +68,6 @@ fn figures(args: &ReproduceArgs, file: &Path, options: &Options) -> Result<Repor
     let report =
         hold_against(&text, &file.to_string_lossy(), options, &read, &|done, total| progress.at(done, total));
     report.map_err(CliError::Misuse)
-}
-
-/// The source of that name or number; all sources without one.
-fn choose(name: Option<&str>) -> Result<Vec<&'static Source>, CliError> {
-    let Some(name) = name else { return Ok(SOURCES.iter().collect()) };
-    if let Some(source) = Source::named(name) {
-        return Ok(vec![source]);
-    }
-    let names = SOURCES.iter().map(|s| s.name);
-    Err(CliError::Misuse(match nearest(name, names.clone()) {
-        Some(word) => format!("there is no source '{name}'; did you mean '{word}'?"),
-        None => format!("there is no source '{name}'; known are {}", names.collect::<Vec<_>>().join(", ")),
-    }))
 }
 
 /// Names the known misses, with their reasons, and fails on what is not as the list of them has it.

@@ -3,8 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use fairhead_trace::format::{blkparse, blktrace, iolog};
-use fairhead_trace::{Summary, Trace, TraceError, open};
+use fairhead_trace::{Summary, Trace, TraceError, Writer, open};
 
 use crate::args::{TraceArgs, TraceTarget};
 use crate::error::CliError;
@@ -31,13 +30,6 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<(), CliError> {
     out::write(file, &render(&read, args.output.format, out::coloured(file)))
 }
 
-/// A writer of one of the formats.
-enum Writer<W: Write> {
-    Blktrace(blktrace::Writer<W>),
-    Blkparse(blkparse::Writer<W>),
-    Iolog(iolog::Writer<W>),
-}
-
 fn convert(trace: &mut Trace, target: TraceTarget, file: Option<&Path>) -> Result<(), CliError> {
     // What is wrong with the trace, as it is no fault of what is written.
     let mut damage = None;
@@ -59,11 +51,7 @@ fn rewrite(
     damage: &mut Option<TraceError>,
 ) -> io::Result<()> {
     let sink = BufWriter::new(sink);
-    let mut writer = match target {
-        TraceTarget::Blktrace => Writer::Blktrace(blktrace::Writer::new(sink)),
-        TraceTarget::Blkparse => Writer::Blkparse(blkparse::Writer::new(sink)),
-        TraceTarget::Iolog => Writer::Iolog(iolog::Writer::new(sink)?),
-    };
+    let mut writer = Writer::new(target.into(), sink)?;
     while let Some(record) = trace.next() {
         let record = match record {
             Ok(record) => record,
@@ -72,16 +60,7 @@ fn rewrite(
                 return Err(io::Error::other("the trace is damaged"));
             }
         };
-        let names = trace.names();
-        match &mut writer {
-            Writer::Blktrace(w) => w.write(&record, names),
-            Writer::Blkparse(w) => w.write(&record, names),
-            Writer::Iolog(w) => w.write(&record, names),
-        }?;
+        writer.write(&record, trace.names())?;
     }
-    match writer {
-        Writer::Blktrace(w) => w.finish(),
-        Writer::Blkparse(w) => w.finish(trace.names()),
-        Writer::Iolog(w) => w.finish(),
-    }
+    writer.finish(trace.names())
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The crate runs scenarios of `fairhead-sim` through its public interface and judges the figures; no run
-//! depends on it.
+//! depends on it. Of `fairhead-lab` it uses what writes tables.
 //!
 //! ```
 //! let source = fairhead_papers::reproduce::Source::named("cfq-timeslices-2004").unwrap();

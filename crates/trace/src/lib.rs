@@ -49,6 +49,7 @@ pub mod ring;
 mod summary;
 mod tasks;
 mod unpack;
+mod writer;
 
 pub use error::{Place, TraceError};
 pub use event::{Action, Event};
@@ -57,6 +58,7 @@ pub use reader::{Trace, files_of, open, read, read_as, read_set};
 pub use record::{DeviceId, Flags, NAMES_MAX, Names, Notes, Op, Record};
 pub use summary::{OpSummary, SizeCount, Summary};
 pub use tasks::{TaskSummary, Tasks};
+pub use writer::{Target, Writer, check};
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

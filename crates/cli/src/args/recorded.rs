@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use fairhead_trace::Target;
 
 use super::common::{Output, ReportFormat, SEED, seed};
 
@@ -50,6 +51,16 @@ pub(crate) struct ConformArgs {
     pub(crate) differences: usize,
     #[command(flatten)]
     pub(crate) output: Output<ReportFormat>,
+}
+
+impl From<TraceTarget> for Target {
+    fn from(target: TraceTarget) -> Self {
+        match target {
+            TraceTarget::Blktrace => Self::Blktrace,
+            TraceTarget::Blkparse => Self::Blkparse,
+            TraceTarget::Iolog => Self::Iolog,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,5 @@
 //! Results, written. Those of `run` are written by `fairhead-lab`; here are those of other commands.
 
-pub(crate) mod advice;
 pub(crate) mod conformance;
 pub(crate) mod doctor;
 mod interval;
@@ -8,7 +7,6 @@ mod ladder;
 pub(crate) mod page;
 pub(crate) mod parquet;
 pub(crate) mod record;
-mod reproduction;
 pub(crate) mod sweep;
 mod top;
 pub(crate) mod trace;
@@ -17,7 +15,6 @@ pub(crate) mod welcome;
 
 pub(crate) use interval::{Interval, Row};
 pub(crate) use ladder::{Ladder, Verdicts};
-pub(crate) use reproduction::Reproductions;
 pub(crate) use top::top;
 
 pub(crate) use fairhead_lab::output::table::{mib, time};

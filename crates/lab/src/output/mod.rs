@@ -3,6 +3,7 @@
 //! All of them are functions of the [`Report`], which holds no time of day and no name of a machine: the same
 //! run gives the same bytes.
 
+pub mod advice;
 pub mod books;
 pub mod csv;
 mod fio;

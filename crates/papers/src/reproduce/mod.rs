@@ -18,6 +18,7 @@ mod figure;
 mod figures;
 mod icpe24;
 mod io_controller_v9_2009;
+pub mod written;
 
 pub use figure::{Bound, Cause, Check, Figure, Known, Published, Standing, Verdict, Weight, short};
 pub use figures::{METRICS, Metric, Reader, Setting, hold_against};
@@ -169,6 +170,24 @@ impl Source {
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         SOURCES.iter().find(|s| s.name == name || s.number == Some(name))
+    }
+
+    /// The source of that name or number; all sources without one.
+    ///
+    /// # Errors
+    /// If there is none: which there are.
+    pub fn choose(name: Option<&str>) -> std::result::Result<Vec<&'static Self>, String> {
+        let Some(name) = name else { return Ok(SOURCES.iter().collect()) };
+        if let Some(source) = Self::named(name) {
+            return Ok(vec![source]);
+        }
+        let names = SOURCES.iter().map(|s| s.name);
+        Err(match job::nearest(name, names.clone()) {
+            Some(word) => format!("there is no source '{name}'; did you mean '{word}'?"),
+            None => {
+                format!("there is no source '{name}'; known are {}", names.collect::<Vec<_>>().join(", "))
+            }
+        })
     }
 
     /// Reproduces the source's tables. `progress` is called with how many of how many runs are done.

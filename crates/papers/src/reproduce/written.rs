@@ -11,34 +11,22 @@
 
 use std::borrow::Cow;
 
-use fairhead_papers::reproduce::{self, Bound, Check, Figure, Published, Report, Verdict, Weight, short};
+use fairhead_lab::output::csv::quoted;
+use fairhead_lab::output::json::float;
+use fairhead_lab::output::table::{Best, Cell, Table};
 use serde_json::{Value, json};
 
-use super::csv::quoted;
-use super::table::{Best, Cell, Table};
-use crate::args::TableFormat;
+use super::{Bound, Check, Figure, Published, Report, Table as Beside, Verdict, Weight, short};
 
-/// The reproductions of one or several sources.
-pub(crate) struct Reproductions<'a> {
-    pub(crate) reports: &'a [Report],
-    pub(crate) coloured: bool,
+/// The tables of some reproductions for people, with a line break at their end.
+#[must_use]
+pub fn table(reports: &[Report], coloured: bool) -> String {
+    reports.iter().map(|r| human(r, coloured)).collect::<Vec<_>>().join("\n")
 }
 
-impl Reproductions<'_> {
-    /// As text, with a line break at its end.
-    pub(crate) fn render(&self, format: TableFormat) -> String {
-        match format {
-            TableFormat::Human => {
-                self.reports.iter().map(|r| human(r, self.coloured)).collect::<Vec<_>>().join("\n")
-            }
-            TableFormat::Json => json_array(self.reports),
-            TableFormat::Csv => csv(self.reports),
-        }
-    }
-}
-
-/// What became of a number.
-fn verdict(f: &Figure) -> &'static str {
+/// What became of a number, in a word or two.
+#[must_use]
+pub fn verdict(f: &Figure) -> &'static str {
     match f.verdict() {
         Verdict::Ok => "ok",
         Verdict::KnownMiss => "known miss",
@@ -74,12 +62,12 @@ fn human(r: &Report, coloured: bool) -> String {
 }
 
 /// The table of its own that the figure is in, if any.
-fn table_of(r: &Report, f: &Figure) -> Option<reproduce::Table> {
+fn table_of(r: &Report, f: &Figure) -> Option<Beside> {
     r.tables.iter().copied().find(|t| f.row.starts_with(t.rows))
 }
 
 /// A line for each row and a column for each metric, or two where something was published.
-fn side_by_side(r: &Report, of: reproduce::Table) -> String {
+fn side_by_side(r: &Report, of: Beside) -> String {
     let figures: Vec<&Figure> = r.figures.iter().filter(|f| table_of(r, f) == Some(of)).collect();
     if figures.is_empty() {
         return String::new();
@@ -153,14 +141,19 @@ fn row(f: &Figure) -> Vec<Cell> {
     cells.into_iter().map(Cell::label).collect()
 }
 
-fn property(c: &Check) -> String {
-    let verdict = match (c.holds, c.weight) {
+/// What became of a property, in a word or two.
+#[must_use]
+pub fn verdict_of_property(c: &Check) -> &'static str {
+    match (c.holds, c.weight) {
         (true, _) => "ok",
         (false, Weight::Required) => "MISS",
         (false, Weight::Known(_)) => "known miss",
         (false, Weight::Listed(_)) => "not shown (listed)",
-    };
-    format!("  {}: {}: {verdict}", c.what, c.got)
+    }
+}
+
+fn property(c: &Check) -> String {
+    format!("  {}: {}: {}", c.what, c.got, verdict_of_property(c))
 }
 
 /// Why numbers and properties are listed only, and why those that are known to miss do: each reason with how
@@ -187,6 +180,15 @@ fn reasons(r: &Report) -> String {
     if lines.is_empty() { lines } else { format!("\nreasons\n{lines}") }
 }
 
+/// How far ours may be off, as the published numbers have it; empty if it is held to nothing.
+#[must_use]
+pub fn tolerance(f: &Figure) -> String {
+    match f.bound() {
+        Some(Bound::Relative(most)) => most.to_string(),
+        bound => bound.map_or_else(String::new, |b| b.to_string()),
+    }
+}
+
 /// How many of which verdict, and how far off the predictions are: all of them, judged or not.
 fn summary(r: &Report) -> String {
     let count = |v: Verdict| r.figures.iter().filter(|f| f.verdict() == v).count();
@@ -206,7 +208,7 @@ fn summary(r: &Report) -> String {
     let mut errors = r.prediction_errors();
     errors.sort_by(f64::total_cmp);
     if let (Some(worst), Some(middle)) = (errors.last(), errors.get(errors.len() / 2)) {
-        let mean = errors.iter().sum::<f64>() / super::json::float(errors.len() as u64);
+        let mean = errors.iter().sum::<f64>() / float(errors.len() as u64);
         text.push_str(&format!(
             "; all {} that calibrated nothing are off by {:.1}% in the mean, {:.1}% in the median, {:.1}% at worst",
             errors.len(),
@@ -223,8 +225,9 @@ fn rounded(v: f64) -> Value {
     json!((v * 1000.0).round() / 1000.0)
 }
 
-/// An array with an object per line.
-fn json_array(reports: &[Report]) -> String {
+/// The bytes of `fairhead reproduce --output-format json`: an array with an object per line.
+#[must_use]
+pub fn json(reports: &[Report]) -> String {
     let object = |(r, f): (&Report, &Figure)| {
         json!({
             "row": f.row,
@@ -261,15 +264,14 @@ fn whole(v: f64) -> Value {
     text.parse::<i64>().map_or_else(|_| json!(v), |n| json!(n))
 }
 
-fn csv(reports: &[Report]) -> String {
+/// The bytes of `fairhead reproduce --output-format csv`.
+#[must_use]
+pub fn csv(reports: &[Report]) -> String {
     let mut text =
         "row,metric,unit,published,ours,spread,error,tolerance,calibration,verdict,layouts,seed,reason\n"
             .to_owned();
     for (r, f) in reports.iter().flat_map(|r| r.figures.iter().map(move |f| (r, f))) {
-        let tolerance = match f.bound() {
-            Some(Bound::Relative(most)) => most.to_string(),
-            bound => bound.map_or_else(String::new, |b| b.to_string()),
-        };
+        let tolerance = tolerance(f);
         let error = f.error().map_or_else(String::new, |e| format!("{e:.6}"));
         text.push_str(&format!(
             "{},{},{},{},{},{},{error},{tolerance},{},{},{},{},{}\n",
@@ -294,8 +296,8 @@ fn csv(reports: &[Report]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Cause, Known, Standing};
     use super::*;
-    use fairhead_papers::reproduce::{Cause, Known, Standing};
 
     fn report() -> Report {
         let figure = |row: &str, ours, standing| Figure {
@@ -339,7 +341,7 @@ mod tests {
     #[test]
     fn every_number_has_its_error_and_verdict() {
         let reports = [report()];
-        let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Human);
+        let text = table(&reports, false);
         let want = "\
 cfq-2004: a source; mean of 8 layouts, seed 3
 
@@ -384,9 +386,9 @@ note: a note
         ];
         report.figures.truncate(1);
         report.figures.extend(more);
-        report.tables = vec![reproduce::Table { rows: "Q-", title: "a table (ours)" }];
+        report.tables = vec![Beside { rows: "Q-", title: "a table (ours)" }];
         let reports = [report];
-        let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Human);
+        let text = table(&reports, false);
         let want = "\
 R-1  agg_bw  KiB/s       1000  1010  2.5  +1.0%       5%       ok
 
@@ -397,7 +399,7 @@ Q-2                       7
 
 5 numbers: ";
         assert!(text.contains(want), "{text}");
-        let json = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Json);
+        let json = super::json(&reports);
         assert_eq!(serde_json::from_str::<Vec<Value>>(&json).unwrap().len(), 5);
     }
 
@@ -409,20 +411,19 @@ Q-2                       7
         given_up.figures[1].published = Published::Nothing;
         given_up.figures[1].standing = Standing::Ours;
         let reports = [given_up];
-        let render = |format| Reproductions { reports: &reports, coloured: false }.render(format);
-        let table = render(TableFormat::Human);
+        let table = table(&reports, false);
         let line = |start: &str| table.lines().find(|l| l.starts_with(start)).unwrap().to_owned();
         assert!(line("R-1").contains(" >60 ") && line("R-1").ends_with(" ok"), "{table}");
         assert!(line("R-2").ends_with(" new") && !line("R-2").contains('%'), "{table}");
-        assert!(render(TableFormat::Csv).contains("R-1,agg_bw,KiB/s,>60,"), "{table}");
-        let all: Vec<Value> = serde_json::from_str(&render(TableFormat::Json)).unwrap();
+        assert!(csv(&reports).contains("R-1,agg_bw,KiB/s,>60,"), "{table}");
+        let all: Vec<Value> = serde_json::from_str(&super::json(&reports)).unwrap();
         assert_eq!((&all[0]["published"], &all[1]["published"]), (&json!(">60"), &Value::Null));
     }
 
     #[test]
     fn json_has_an_object_per_published_number() {
         let reports = [report()];
-        let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Json);
+        let text = super::json(&reports);
         let all: Vec<Value> = serde_json::from_str(&text).unwrap();
         assert_eq!(all.len(), 5);
         assert_eq!((&all[0]["reason"], &all[2]["reason"]), (&Value::Null, &json!("a reason")));
@@ -434,7 +435,7 @@ Q-2                       7
     #[test]
     fn csv_has_a_line_per_published_number() {
         let reports = [report()];
-        let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Csv);
+        let text = csv(&reports);
         assert_eq!(text.lines().nth(1), Some("R-1,agg_bw,KiB/s,1000,1010.0,2.5,0.010000,0.05,0,ok,8,3,"));
         assert_eq!(text.lines().nth(3).map(|l| l.ends_with(",listed,8,3,a reason")), Some(true), "{text}");
         assert_eq!(text.lines().count(), 6);

@@ -14,43 +14,43 @@
 
 use fairhead_core::Duration;
 use fairhead_core::sched::any::shown as shown_name;
-use fairhead_report::page::Chapter;
+use fairhead_report::page::{Chapter, Page};
+use fairhead_report::{Participants, Recorder, Recording, Run as Shot, Runs, pictures};
 use fairhead_sim::advise::race::{Race, Run};
 use fairhead_sim::advise::statistics::Ratio;
 use fairhead_sim::advise::{
-    Advice, Candidate, Comparison, Cost, Figures, Got, LetGo, Payer, Place, Question, Remedy, Step, factor,
-    means, steps, steps_to_stay,
+    Advice, Candidate, Comparison, Cost, Figures, Goal, Got, LetGo, Payer, Place, Question, Remedy, Step,
+    factor, means, steps, steps_to_stay,
 };
+use fairhead_sim::{Outcome, SimError, journal};
 use serde_json::{Map, Value, json};
 
 use super::json::pretty;
+use super::page::made;
 use super::table::{Best, Cell, Table, mib, time};
-use crate::args::ReportFormat;
 
 /// The names of the disk, the host and the goal, for the report.
-pub(crate) struct Labels {
-    pub(crate) disk: String,
-    pub(crate) host: String,
-    pub(crate) goal: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labels {
+    /// The disk's name.
+    pub disk: String,
+    /// The host's name, such as "2020".
+    pub host: String,
+    /// The goal's name, in small letters.
+    pub goal: String,
 }
 
-/// The report as text, with a line break at its end.
-pub(crate) fn render(
-    labels: &Labels,
-    question: &Question,
-    advice: &Advice,
-    format: ReportFormat,
-    coloured: bool,
-) -> String {
-    match format {
-        ReportFormat::Human => human(labels, question, advice, coloured),
-        ReportFormat::Json => pretty(&object(labels, question, advice)),
+impl Labels {
+    /// Labels of these names, for a goal.
+    #[must_use]
+    pub fn new(disk: &str, host: &str, goal: Goal) -> Self {
+        Self { disk: disk.to_owned(), host: host.to_owned(), goal: format!("{goal:?}").to_lowercase() }
     }
 }
 
 /// The candidates: those that fresh seeds confirmed, the winner first, then the best scores; then the others,
 /// the best scores first.
-pub(super) fn ranked(advice: &Advice) -> Vec<usize> {
+fn ranked(advice: &Advice) -> Vec<usize> {
     let score = |c: usize| advice.race.against(c, 0).score.map_or(1.0, |s| s.ratio);
     let mut all: Vec<usize> = (0..advice.candidates.len()).collect();
     all.sort_by(|a, b| score(*b).total_cmp(&score(*a)));
@@ -70,7 +70,9 @@ fn todo(question: &Question, advice: &Advice) -> Vec<Step> {
     of(&advice.candidates[winner], advice.remedy.as_ref(), &advice.facts, &question.jobs)
 }
 
-fn human(labels: &Labels, question: &Question, advice: &Advice, coloured: bool) -> String {
+/// The report for people, with a line break at its end.
+#[must_use]
+pub fn human(labels: &Labels, question: &Question, advice: &Advice, coloured: bool) -> String {
     let jobs = &question.jobs;
     let mut text = format!(
         "{} on {}, host of {}, goal {}, seed {}\n\n",
@@ -128,7 +130,7 @@ fn cut(advice: &Advice) -> Option<String> {
 }
 
 /// What a page has of it beside the verdict and the figures: what to do, and why.
-pub(super) fn chapters(question: &Question, advice: &Advice) -> Vec<Chapter> {
+fn chapters(question: &Question, advice: &Advice) -> Vec<Chapter> {
     let lines = todo(question, advice).into_iter().map(|s| (s.about.to_owned(), s.lines)).collect();
     let mut all = vec![Chapter { title: "What to do".to_owned(), lines, ..Chapter::default() }];
     if let Some(told) = &advice.told {
@@ -153,15 +155,15 @@ pub(super) fn chapters(question: &Question, advice: &Advice) -> Vec<Chapter> {
 }
 
 /// A table of candidates whose rows may be compared.
-pub(super) struct Part {
+struct Part {
     /// The seeds that its figures are from, in a sentence.
-    pub(super) about: String,
-    pub(super) table: Table<'static>,
+    about: String,
+    table: Table<'static>,
 }
 
 /// The candidates in two tables, as figures from different seeds are not to be compared: those that fresh
 /// seeds confirmed, and the others, with the default's figures on the race's seeds.
-pub(super) fn tables(advice: &Advice) -> Vec<Part> {
+fn tables(advice: &Advice) -> Vec<Part> {
     let (fresh, mut raced): (Vec<usize>, Vec<usize>) =
         ranked(advice).into_iter().partition(|&c| is_fresh(advice, c));
     let count = advice.race.standings[0].fresh.len();
@@ -228,7 +230,7 @@ fn candidates_table(
 
 /// What each job gets under the default and under the candidate that is compared with it; `None` if there is
 /// only the default.
-pub(super) fn paid(advice: &Advice) -> Option<Table<'static>> {
+fn paid(advice: &Advice) -> Option<Table<'static>> {
     let payers = advice.payers.as_ref()?;
     let names = [0, payers.candidate].map(|c| advice.candidates[c].name());
     let columns = ["job", "scheduler", "MiB/s", "p99", "took", "of its rate", "pays"];
@@ -269,7 +271,7 @@ fn of_rate(got: &Got) -> String {
 }
 
 /// Processor time for a request under the schedulers of a kernel; `None` where it has no price.
-pub(super) fn costs(advice: &Advice) -> Option<Table<'static>> {
+fn costs(advice: &Advice) -> Option<Table<'static>> {
     let columns = [
         "scheduler",
         "limited by",
@@ -361,7 +363,15 @@ fn let_go(advice: &Advice, c: usize) -> String {
     }
 }
 
-pub(super) fn object(labels: &Labels, question: &Question, advice: &Advice) -> Value {
+/// The bytes of `fairhead advise --output-format json`.
+#[must_use]
+pub fn json(labels: &Labels, question: &Question, advice: &Advice) -> String {
+    pretty(&value(labels, question, advice))
+}
+
+/// The JSON of `fairhead advise --output-format json`, as a value.
+#[must_use]
+pub fn value(labels: &Labels, question: &Question, advice: &Advice) -> Value {
     let candidates: Vec<Value> = ranked(advice).into_iter().map(|c| candidate(advice, c)).collect();
     let steps = todo(question, advice);
     json!({
@@ -459,4 +469,79 @@ fn candidate(advice: &Advice, c: usize) -> Value {
 /// Infinite ends are null.
 fn ratio(r: Ratio) -> Value {
     json!({ "pairs": r.count, "factor": r.ratio, "low": r.low, "high": r.high })
+}
+
+/// One of the runs that are shown beside advice.
+pub struct Shown {
+    /// Which candidate's.
+    pub candidate: usize,
+    /// What came out.
+    pub outcome: Outcome,
+    /// What was recorded.
+    pub recording: Recording,
+}
+
+/// The page of `fairhead advise --report`; `command` is what it says made it.
+#[must_use]
+pub fn page(labels: &Labels, question: &Question, advice: &Advice, shown: &[Shown], command: &str) -> String {
+    let names: Vec<String> = shown.iter().map(|s| advice.candidates[s.candidate].name()).collect();
+    let runs: Vec<Shot<'_>> = shown
+        .iter()
+        .zip(&names)
+        .map(|(s, name)| Shot { name, outcome: &s.outcome, recording: &s.recording })
+        .collect();
+    let order = ranked(advice);
+    let mut made = made(command);
+    made.extend([
+        ("job file", question.jobs.file_name.clone()),
+        ("disk", labels.disk.clone()),
+        ("host", format!("of {}", labels.host)),
+        ("goal", labels.goal.clone()),
+        ("seed", question.seed.to_string()),
+        ("rounds", advice.race.rounds.to_string()),
+    ]);
+    let of_page = |p: Part| p.table.for_page(&format!("Candidates, {}", p.about));
+    let mut tables: Vec<_> = tables(advice).into_iter().map(of_page).collect();
+    tables.extend(paid(advice).map(|t| t.for_page("Who pays, while all jobs ran")));
+    tables.extend(costs(advice).map(|t| t.for_page("What requests cost the processors")));
+    let of_runs = format!(
+        "What follows shows one run of each of {}, with the seed {}, the first of those that confirmed.",
+        names.join("; "),
+        advice.told_seed
+    );
+    Page {
+        title: format!("{} on {}: which scheduler?", question.jobs.file_name, labels.disk),
+        headline: advice.headline(),
+        verdict: Some((advice.verdict(question), pictures::factors(advice, &order))),
+        chapters: chapters(question, advice),
+        tables,
+        runs_note: Some(of_runs),
+        runs: Runs::grouped(&question.jobs, &runs),
+        why: Vec::new(),
+        made,
+        figures: value(labels, question, advice),
+    }
+    .html()
+}
+
+/// Runs for the page: the default, the winner, and who led or is the best that a kernel has, if that is
+/// another.
+///
+/// # Errors
+/// If a scenario is impossible.
+pub fn shown_runs(question: &Question, advice: &Advice) -> Result<Vec<Shown>, SimError> {
+    let race = &advice.race;
+    let mut candidates = vec![0];
+    for c in [race.winner(), race.leader, race.choice] {
+        if !candidates.contains(&c) {
+            candidates.push(c);
+        }
+    }
+    let run = |candidate: usize| {
+        let mut recorder = Recorder::new(Participants::new(&question.jobs));
+        let scenario = question.scenario(&advice.candidates[candidate], advice.told_seed);
+        let outcome = journal::record(&scenario, &mut recorder)?;
+        Ok(Shown { candidate, outcome, recording: recorder.finish() })
+    };
+    candidates.into_iter().map(run).collect()
 }
