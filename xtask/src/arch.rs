@@ -1,5 +1,5 @@
 //! The arrows between the crates go one way: `core ← device ← sim ← {report, machine} ← cli`,
-//! `{outside, report} ← lab ← {browser, papers, python, cli}`, `papers ← cli`,
+//! `{outside, report} ← lab ← {browser, papers, cli}`, `papers ← {python, cli}`,
 //! `device ← live ← cli`, `core ← core-ffi`, `core ← {outside, plugin} ← cli`,
 //! `core ← trace ← {sim, papers, machine, cli}`, `core ← conform ← cli`.
 //!
@@ -107,6 +107,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "fairhead-device",
             "fairhead-lab",
             "fairhead-outside",
+            "fairhead-papers",
             "fairhead-python",
             "fairhead-report",
             "fairhead-sim",

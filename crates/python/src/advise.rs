@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 
 use fairhead_core::Duration;
 use fairhead_core::sched::any::shown;
+use fairhead_lab::output::advice::{self as written, Labels};
 use fairhead_lab::plan::positive_time;
 use fairhead_lab::schedulers::choose_scheduler;
 use fairhead_sim::advise::{self as lab, Candidate, Goal, Question, Stage, WORK_PER_S};
@@ -23,6 +24,7 @@ use crate::waiting::wait;
 /// The answer of `advise`.
 #[pyclass(frozen, module = "fairhead")]
 pub(crate) struct Advice {
+    labels: Labels,
     question: Question,
     advice: lab::Advice,
 }
@@ -71,6 +73,28 @@ impl Advice {
         table.counts("runs", (0..all.len()).map(|i| race.told(i).len() as u64));
         table.reals("score", (0..all.len()).map(|i| score(i).map_or(1.0, |s| s.ratio)));
         table.into()
+    }
+
+    /// The bytes of `fairhead advise --output-format json`.
+    fn json(&self) -> String {
+        written::json(&self.labels, &self.question, &self.advice)
+    }
+
+    /// `json()` as dictionaries and lists.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.getattr("loads")?.call1((self.json(),))
+    }
+
+    /// The text of `fairhead advise`: verdict, tables, reasons, what to do.
+    fn table(&self) -> String {
+        written::human(&self.labels, &self.question, &self.advice, false)
+    }
+
+    /// The page of `fairhead advise --report`, one HTML file. Some runs are repeated for its pictures.
+    fn page(&self, py: Python<'_>) -> PyResult<String> {
+        let runs = py.detach(|| caught(|| written::shown_runs(&self.question, &self.advice)))?;
+        let runs = runs.map_err(of_run)?;
+        Ok(written::page(&self.labels, &self.question, &self.advice, &runs, "fairhead.advise, Python"))
     }
 
     fn __repr__(&self) -> String {
@@ -125,6 +149,7 @@ pub(crate) fn advise(
     }
     let budget = positive_time("budget", budget).map_err(of_lab)?;
     let only = has_names.then(|| asked.named(&plan)).transpose()?;
+    let labels = Labels::new(&plan.disk.0, &plan.host.0, goal);
     let question = Question {
         jobs: plan.jobs,
         disk: plan.disk.1,
@@ -163,5 +188,5 @@ pub(crate) fn advise(
     })?;
     let answer = answer.into_inner().ok().flatten().transpose()?.transpose().map_err(of_run)?;
     let (question, advice) = answer.flatten().ok_or_else(|| PyKeyboardInterrupt::new_err(()))?;
-    Ok(Advice { question, advice })
+    Ok(Advice { labels, question, advice })
 }

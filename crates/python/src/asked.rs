@@ -28,7 +28,8 @@ fn read(name: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-fn read_text(name: &str) -> PyResult<String> {
+/// Reads a text.
+pub(crate) fn read_text(name: &str) -> PyResult<String> {
     let bytes = read(name).map_err(Error::new_err)?;
     String::from_utf8(bytes).map_err(|_| Error::new_err(format!("{name}: not a text in UTF-8")))
 }

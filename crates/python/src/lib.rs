@@ -4,6 +4,7 @@
 //!   fairhead/__init__.py   keywords, paths, several forms of an argument ─┐
 //!   fairhead/__init__.pyi  types                                          ▼
 //!   this module            run · sweep · advise ─► fairhead-lab, fairhead-sim ─► Result, Table, Advice
+//!                          reproduce ─► fairhead-papers · read_trace, write_trace ─► fairhead-trace
 //!                          a class in Python ─► a scheduler from outside (`scheduler.rs`)
 //! ```
 //!
@@ -21,12 +22,14 @@ mod asked;
 mod columns;
 mod error;
 mod lists;
+mod reproduce;
 mod requests;
 mod result;
 mod run;
 mod scheduler;
 mod sweep;
 mod table;
+mod trace;
 mod waiting;
 
 /// See `fairhead/__init__.py`.
@@ -39,6 +42,8 @@ mod module {
     #[pymodule_export]
     use crate::lists::{disk, disks, schedulers, tunables, workload, workloads};
     #[pymodule_export]
+    use crate::reproduce::{Reproduction, reproduce, sources};
+    #[pymodule_export]
     use crate::result::RunResult;
     #[pymodule_export]
     use crate::run::run;
@@ -48,6 +53,8 @@ mod module {
     use crate::sweep::sweep;
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::trace::{Trace, read_trace, write_trace};
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");

@@ -16,7 +16,7 @@ use crate::columns::{Column, Columns};
 ///
 /// pandas (`pandas.DataFrame.from_arrow(t)`), polars (`polars.DataFrame(t)`) and pyarrow (`pyarrow.table(t)`)
 /// read numbers where they are, without a copy.
-#[pyclass(frozen, module = "fairhead")]
+#[pyclass(frozen, subclass, module = "fairhead")]
 pub(crate) struct Table(Arc<Columns>);
 
 impl From<Columns> for Table {

@@ -74,6 +74,22 @@ def test_what_is_wrong_with_a_sweep():
         assert line in str(said.value)
 
 
+def test_the_advice_is_that_of_the_program(cli, tmp_path):
+    job = tmp_path / "a.fio"
+    job.write_text("[a]\nrw=randread\nsize=2m\ndirect=1\n[b]\nrw=write\nsize=8m\n")
+    args = ["advise", str(job), "--sched", "deadline,bfq", "--rounds", "2", "--budget", "2s", "--seed", "4"]
+    ours = fairhead.advise(job, schedulers="deadline,bfq", rounds=2, budget="2s", seed=4)
+    assert ours.json() == cli(*args, "--output-format", "json")
+    assert ours.table() == cli(*args)
+    assert ours.to_dict()["winner"] == ours.winner_name
+    page, theirs = ours.page(), tmp_path / "page.html"
+    cli(*args, "--report", str(theirs))
+    made = "fairhead.advise, Python"
+    assert made in page and page.replace(made, "") != page
+    same = lambda text: text[text.index("<h1") : text.index("</h1>")]
+    assert same(page) == same(theirs.read_text()) and page.count("<svg") == theirs.read_text().count("<svg") > 0
+
+
 def test_advice():
     told = []
     options = {"schedulers": ["deadline", "bfq"], "rounds": 2, "budget": "2s"}

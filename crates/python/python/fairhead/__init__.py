@@ -4,8 +4,9 @@
     >>> result = fairhead.run("app-start", schedulers=["deadline", "bfq"])
     >>> result.clients["elapsed_ns"]
 
-`run` simulates a job under schedulers, `sweep` a grid of them, and `advise` says which one to use. A job is a
-fio job file: a path, its text, or a built-in workload. Times in results are whole nanoseconds (`_ns`), sizes
+`run` simulates a job under schedulers, `sweep` a grid of them, and `advise` says which one to use. `reproduce`
+puts published numbers beside those of the lab. `read_trace` and `write_trace` are for recorded requests. A job is
+a fio job file: a path, its text, or a built-in workload. Times in results are whole nanoseconds (`_ns`), sizes
 whole bytes. The same arguments give the same result, on every machine.
 
 A scheduler can be a Python class: see `run`.
@@ -18,14 +19,17 @@ from ._fairhead import (
     Advice,
     DiskFacts,
     Error,
+    Reproduction,
     Request,
     Result,
     Table,
+    Trace,
     Wait,
     __version__,
     disk,
     disks,
     schedulers,
+    sources,
     tunables,
     workload,
     workloads,
@@ -35,20 +39,26 @@ __all__ = [
     "Advice",
     "DiskFacts",
     "Error",
+    "Reproduction",
     "Request",
     "Result",
     "Table",
+    "Trace",
     "Wait",
     "__version__",
     "advise",
     "disk",
     "disks",
+    "read_trace",
+    "reproduce",
     "run",
     "schedulers",
+    "sources",
     "sweep",
     "tunables",
     "workload",
     "workloads",
+    "write_trace",
 ]
 
 
@@ -242,3 +252,99 @@ def advise(
         threads=threads,
         progress=progress,
     )
+
+
+def reproduce(
+    source=None,
+    *,
+    figures=None,
+    disk="980pro",
+    host=None,
+    only=None,
+    layouts=16,
+    seed=1,
+    threads=None,
+    progress=None,
+):
+    """Put published numbers beside those of the lab, and return a `Reproduction`.
+
+    source    names or numbers of published sources (`sources()`), one or several; default: all of them
+    figures   a CSV file with measurements of your own instead: the columns job, scheduler, metric and published,
+              and optionally of, disk, host and bound (docs/reproduce.md)
+    disk      the disk for rows of `figures` that name none
+    host      the machine for rows of `figures` that name none, such as "2020"; default: of the disk's time
+    only      only rows whose id contains this text
+    layouts   over how many random layouts of files the mean is taken, 1 to 1000
+    seed      the random seed of the first layout; the others use the numbers after it
+    threads   how many runs at a time; default: as many as processors. It changes no result
+    progress  called with the part that is done, in percent, and 100
+
+    With 16 layouts a source takes seconds to minutes. Ctrl-C ends it when the runs that are under way are done.
+    """
+    return _fairhead.reproduce(
+        _names(source),
+        figures=None if figures is None else os.fspath(figures),
+        disk=os.fspath(disk),
+        host=host,
+        only=only,
+        layouts=layouts,
+        seed=seed,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def read_trace(path, *, first=None, progress=None):
+    """Read recorded requests of any format that `fairhead trace` knows, and return a `Trace`: a `Table`.
+
+    path      the file, compressed or not; any file of a blktrace set stands for the set. The format is
+              recognised by the content
+    first     read only so many requests; default: all. A request takes about 200 bytes of memory
+    progress  called with the part of the file that has been read, in percent, and 100
+
+    A row is a request, in order of time:
+
+        at_ns, issued_ns, completed_ns    when it was made, sent to the disk and done, in nanoseconds since the
+                                          first request; the last two may be missing
+        op                                "read", "write", "discard" or "flush"
+        sector, sectors                   the first sector of 512 bytes, and how many; a flush has none
+        sync, meta, ahead, fua, preflush  1 or 0: a program waits for it; it is of metadata; it is read-ahead; it
+                                          is on stable storage when done; it is behind a flush
+        device, task, task_name           who: empty or 0 where the format does not say
+
+    Damage raises `Error` with its place, also if it is behind many requests; `first` reads those before it.
+    """
+    return _fairhead.read_trace(path, first=first, progress=progress)
+
+
+def write_trace(table, path, *, format="blktrace"):
+    """Write requests as a recorded trace.
+
+    table   what `read_trace` returns, a dictionary of lists, or a table of pandas, polars or pyarrow: columns as
+            `read_trace` describes them, rows in order of time. at_ns, op, sector and sectors are needed
+    path    the file; it appears complete or not at all
+    format  "blktrace" (for blkparse and btt), "blkparse" (its text) or "iolog" (fio's, version 3: microseconds,
+            without tasks and completions)
+
+    What is wrong with a row raises `Error`, which names it.
+    """
+    columns = {name: _list(table[name]) for name in _column_names(table)}
+    _fairhead.write_trace(columns, path, format)
+
+
+def _column_names(table):
+    """The names of the columns of a table of whatever library."""
+    for names in ("column_names", "columns"):
+        if hasattr(table, names):
+            return list(getattr(table, names))
+    return list(table)
+
+
+def _list(column):
+    """A column's values as a list, None for those that are missing."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, method):
+            column = getattr(column, method)()
+            break
+    is_missing = lambda v: v is None or type(v).__name__ == "NAType" or v != v
+    return [None if is_missing(v) else v for v in column]

@@ -79,6 +79,8 @@ _Scheduler: TypeAlias = str | type[Scheduler]
 _Schedulers: TypeAlias = _Scheduler | Iterable[_Scheduler] | None
 _Path: TypeAlias = str | PathLike[str]
 _Value: TypeAlias = str | int | bool
+# A dictionary of lists, or a table of pandas, polars, pyarrow or this package.
+_Columns: TypeAlias = Mapping[str, Iterable[Any]] | Any
 _Progress: TypeAlias = Callable[[int, int], object] | None
 
 class Table:
@@ -149,11 +151,63 @@ class Advice:
     @property
     def verdict(self) -> list[str]: ...
     @property
-    def candidates(self) -> Table: ...
+    def candidates(self) -> Table:
+        """A row for each candidate: the number of runs, and its score against the one in use."""
+    def json(self) -> str:
+        """The bytes of `fairhead advise --output-format json`."""
+    def to_dict(self) -> dict[str, Any]: ...
+    def table(self) -> str:
+        """The text of `fairhead advise`: verdict, tables, reasons, what to do."""
+    def page(self) -> str:
+        """The page of `fairhead advise --report`. Some runs are repeated for its pictures."""
     def _repr_html_(self) -> str: ...
+
+class Reproduction:
+    """The result of `reproduce`: published numbers, each beside that of the lab."""
+
+    @property
+    def sources(self) -> list[str]: ...
+    @property
+    def figures(self) -> Table:
+        """A row for each number, in the unit of its column `unit`. NaN where there is not one number."""
+    @property
+    def properties(self) -> Table:
+        """A row for each property that the sources state in words."""
+    @property
+    def known_misses(self) -> list[str]:
+        """What misses its bound and is known to, with the reason."""
+    @property
+    def faults(self) -> list[str]:
+        """What is not as the list of known misses has it."""
+    def json(self) -> str:
+        """The bytes of `fairhead reproduce --output-format json`."""
+    def csv(self) -> str:
+        """The bytes of `fairhead reproduce --output-format csv`."""
+    def table(self) -> str:
+        """The tables of `fairhead reproduce`."""
+    def _repr_html_(self) -> str: ...
+
+class Trace(Table):
+    """A recorded trace: a row for each request, in order of time; times in nanoseconds, sectors of 512 bytes."""
+
+    @property
+    def format(self) -> str:
+        """The format of the file, in a few words."""
+    @property
+    def late(self) -> int:
+        """How many requests came too late to be put in order, and got the time of the one before."""
+    @property
+    def empty(self) -> int:
+        """How many requests without sectors, which are no flushes, were left out."""
+    @property
+    def lost(self) -> int:
+        """How many events the recording itself lost."""
 
 def schedulers() -> Table:
     """The built-in schedulers: name, about."""
+
+def sources() -> Table:
+    """The published sources of `reproduce`: name, number, about."""
 
 def tunables(scheduler: str) -> Table:
     """The tunables of a scheduler: name, default with its unit, range, effect."""
@@ -222,3 +276,25 @@ def advise(
     progress: _Progress = None,
 ) -> Advice:
     """Say which scheduler and which tunables suit a job on a disk."""
+
+def reproduce(
+    source: str | Iterable[str] | None = None,
+    *,
+    figures: _Path | None = None,
+    disk: _Path = "980pro",
+    host: str | None = None,
+    only: str | None = None,
+    layouts: int = 16,
+    seed: int = 1,
+    threads: int | None = None,
+    progress: _Progress = None,
+) -> Reproduction:
+    """Put published numbers beside those of the lab."""
+
+def read_trace(path: _Path, *, first: int | None = None, progress: _Progress = None) -> Trace:
+    """Read recorded requests of any format that `fairhead trace` knows."""
+
+def write_trace(
+    table: _Columns, path: _Path, *, format: Literal["blktrace", "blkparse", "iolog"] = "blktrace"
+) -> None:
+    """Write requests as a recorded trace: columns as `read_trace` has them, rows in order of time."""
