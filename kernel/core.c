@@ -132,14 +132,7 @@ static noinline void panicked(struct fhk_queue *fq)
 	answer;								\
 })
 
-/* Reads the clock. Another processor may have read it later, and come first. */
-static u64 now(struct fhk_queue *fq)
-{
-	fq->now = max(fq->now, ktime_get_ns());
-	return fq->now;
-}
-
-static void note(struct fhk_queue *fq, struct fhk_record record, s32 answer)
+static noinline void write_note(struct fhk_queue *fq, struct fhk_record record, s32 answer)
 {
 	struct fhk_record *r = fhk_log_next(fq);
 
@@ -149,6 +142,12 @@ static void note(struct fhk_queue *fq, struct fhk_record record, s32 answer)
 	record.now = fq->now;
 	*r = record;
 }
+
+#define note(fq, ...)							\
+	do {								\
+		if (unlikely((fq)->log))				\
+			write_note(fq, __VA_ARGS__);			\
+	} while (0)
 
 static struct fhk_record of_request(enum fhk_call call, u16 tag, const struct fh_request *request)
 {
@@ -161,8 +160,7 @@ static struct fhk_record of_request(enum fhk_call call, u16 tag, const struct fh
 
 s32 fhk_core_insert(struct fhk_queue *fq, u16 tag, const struct fh_request *request)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_INSERT, FH_QUEUED, fh_insert(fq->core, t, tag, request, NULL));
+	s32 answer = call_core(fq, FHK_INSERT, FH_QUEUED, fh_insert(fq->core, fq->now, tag, request, NULL));
 
 	note(fq, of_request(FHK_INSERT, tag, request), answer);
 	return answer;
@@ -170,8 +168,7 @@ s32 fhk_core_insert(struct fhk_queue *fq, u16 tag, const struct fh_request *requ
 
 s32 fhk_core_may_merge(struct fhk_queue *fq, u16 into, const struct fh_request *request)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_MAY_MERGE, 0, fh_may_merge(fq->core, t, into, request));
+	s32 answer = call_core(fq, FHK_MAY_MERGE, 0, fh_may_merge(fq->core, fq->now, into, request));
 
 	note(fq, of_request(FHK_MAY_MERGE, into, request), answer);
 	return answer;
@@ -179,8 +176,7 @@ s32 fhk_core_may_merge(struct fhk_queue *fq, u16 into, const struct fh_request *
 
 s32 fhk_core_grow(struct fhk_queue *fq, u16 tag, s32 end, u32 sectors)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_GROW, FH_OK, fh_grow(fq->core, t, tag, end, sectors));
+	s32 answer = call_core(fq, FHK_GROW, FH_OK, fh_grow(fq->core, fq->now, tag, end, sectors));
 
 	note(fq, (struct fhk_record){ .call = FHK_GROW, .tag = tag, .number = end, .sectors = sectors }, answer);
 	return answer;
@@ -188,8 +184,7 @@ s32 fhk_core_grow(struct fhk_queue *fq, u16 tag, s32 end, u32 sectors)
 
 s32 fhk_core_joined(struct fhk_queue *fq, u16 kept, u16 gone)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_JOINED, FH_OK, fh_joined(fq->core, t, kept, gone));
+	s32 answer = call_core(fq, FHK_JOINED, FH_OK, fh_joined(fq->core, fq->now, kept, gone));
 
 	note(fq, (struct fhk_record){ .call = FHK_JOINED, .tag = kept, .other = gone }, answer);
 	return answer;
@@ -205,9 +200,8 @@ s32 fhk_core_remove(struct fhk_queue *fq, u16 tag)
 
 s32 fhk_core_dispatch(struct fhk_queue *fq, u16 *tag)
 {
-	u64 t = now(fq);
 	u32 hold = 0;
-	s32 answer = call_core(fq, FHK_DISPATCH, FH_EMPTY, fh_dispatch(fq->core, t, tag, &hold));
+	s32 answer = call_core(fq, FHK_DISPATCH, FH_EMPTY, fh_dispatch(fq->core, fq->now, tag, &hold));
 
 	note(fq, (struct fhk_record){ .call = FHK_DISPATCH, .tag = *tag, .group = hold }, answer);
 	return answer;
@@ -215,8 +209,7 @@ s32 fhk_core_dispatch(struct fhk_queue *fq, u16 *tag)
 
 s32 fhk_core_complete(struct fhk_queue *fq, u16 tag)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_COMPLETE, FH_OK, fh_complete(fq->core, t, tag, NULL, 0, NULL));
+	s32 answer = call_core(fq, FHK_COMPLETE, FH_OK, fh_complete(fq->core, fq->now, tag, NULL, 0, NULL));
 
 	note(fq, (struct fhk_record){ .call = FHK_COMPLETE, .tag = tag }, answer);
 	return answer;
@@ -224,8 +217,7 @@ s32 fhk_core_complete(struct fhk_queue *fq, u16 tag)
 
 s32 fhk_core_requeue(struct fhk_queue *fq, u16 tag)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_REQUEUE, FH_OK, fh_requeue(fq->core, t, tag));
+	s32 answer = call_core(fq, FHK_REQUEUE, FH_OK, fh_requeue(fq->core, fq->now, tag));
 
 	note(fq, (struct fhk_record){ .call = FHK_REQUEUE, .tag = tag }, answer);
 	return answer;
@@ -233,8 +225,7 @@ s32 fhk_core_requeue(struct fhk_queue *fq, u16 tag)
 
 s32 fhk_core_timer(struct fhk_queue *fq)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_TIMER, FH_OK, fh_timer(fq->core, t));
+	s32 answer = call_core(fq, FHK_TIMER, FH_OK, fh_timer(fq->core, fq->now));
 
 	note(fq, (struct fhk_record){ .call = FHK_TIMER }, answer);
 	return answer;
@@ -262,8 +253,7 @@ s32 fhk_core_wants_run(struct fhk_queue *fq)
 s32 fhk_core_set(struct fhk_queue *fq, unsigned int index, u64 value)
 {
 	const char *name = fhk_tunable_name(fq->type, index);
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_SET, FH_E_REFUSED, fh_set(fq->core, t, name, value));
+	s32 answer = call_core(fq, FHK_SET, FH_E_REFUSED, fh_set(fq->core, fq->now, name, value));
 
 	note(fq, (struct fhk_record){ .call = FHK_SET, .sectors = index, .number = value }, answer);
 	return answer;
@@ -276,8 +266,7 @@ s32 fhk_core_get(struct fhk_queue *fq, const char *name, u64 *value)
 
 s32 fhk_core_task_exit(struct fhk_queue *fq, u32 task)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_TASK_EXIT, FH_OK, fh_task_exit(fq->core, t, task));
+	s32 answer = call_core(fq, FHK_TASK_EXIT, FH_OK, fh_task_exit(fq->core, fq->now, task));
 
 	note(fq, (struct fhk_record){ .call = FHK_TASK_EXIT, .task = task }, answer);
 	return answer;
@@ -285,8 +274,7 @@ s32 fhk_core_task_exit(struct fhk_queue *fq, u32 task)
 
 s32 fhk_core_set_weight(struct fhk_queue *fq, u32 group, u32 weight)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_SET_WEIGHT, FH_OK, fh_set_weight(fq->core, t, group, weight));
+	s32 answer = call_core(fq, FHK_SET_WEIGHT, FH_OK, fh_set_weight(fq->core, fq->now, group, weight));
 
 	note(fq, (struct fhk_record){ .call = FHK_SET_WEIGHT, .group = group, .sectors = weight }, answer);
 	return answer;
@@ -294,8 +282,7 @@ s32 fhk_core_set_weight(struct fhk_queue *fq, u32 group, u32 weight)
 
 s32 fhk_core_set_class(struct fhk_queue *fq, u32 group, u32 class)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_SET_CLASS, FH_OK, fh_set_class(fq->core, t, group, class));
+	s32 answer = call_core(fq, FHK_SET_CLASS, FH_OK, fh_set_class(fq->core, fq->now, group, class));
 
 	note(fq, (struct fhk_record){ .call = FHK_SET_CLASS, .group = group, .sectors = class }, answer);
 	return answer;
@@ -303,8 +290,8 @@ s32 fhk_core_set_class(struct fhk_queue *fq, u32 group, u32 class)
 
 s32 fhk_core_set_max(struct fhk_queue *fq, u32 group, const struct fh_max *max)
 {
-	u64 t = now(fq), limits[] = { max->rbps, max->wbps, max->riops, max->wiops };
-	s32 answer = call_core(fq, FHK_SET_MAX, FH_OK, fh_set_max(fq->core, t, group, max));
+	u64 limits[] = { max->rbps, max->wbps, max->riops, max->wiops };
+	s32 answer = call_core(fq, FHK_SET_MAX, FH_OK, fh_set_max(fq->core, fq->now, group, max));
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(limits); i++)
@@ -315,8 +302,7 @@ s32 fhk_core_set_max(struct fhk_queue *fq, u32 group, const struct fh_max *max)
 
 s32 fhk_core_set_min(struct fhk_queue *fq, u32 group, u32 iops)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_SET_MIN, FH_OK, fh_set_min(fq->core, t, group, iops));
+	s32 answer = call_core(fq, FHK_SET_MIN, FH_OK, fh_set_min(fq->core, fq->now, group, iops));
 
 	note(fq, (struct fhk_record){ .call = FHK_SET_MIN, .group = group, .sectors = iops }, answer);
 	return answer;
@@ -335,8 +321,7 @@ s32 fhk_core_stats(struct fhk_queue *fq, u32 group, struct fh_stats *stats)
 
 s32 fhk_core_set_parent(struct fhk_queue *fq, u32 group, u32 parent)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_SET_PARENT, FH_OK, fh_set_parent(fq->core, t, group, parent));
+	s32 answer = call_core(fq, FHK_SET_PARENT, FH_OK, fh_set_parent(fq->core, fq->now, group, parent));
 
 	note(fq, (struct fhk_record){ .call = FHK_SET_PARENT, .group = group, .sectors = parent }, answer);
 	return answer;
@@ -344,8 +329,7 @@ s32 fhk_core_set_parent(struct fhk_queue *fq, u32 group, u32 parent)
 
 s32 fhk_core_group_exit(struct fhk_queue *fq, u32 group)
 {
-	u64 t = now(fq);
-	s32 answer = call_core(fq, FHK_GROUP_EXIT, FH_OK, fh_group_exit(fq->core, t, group));
+	s32 answer = call_core(fq, FHK_GROUP_EXIT, FH_OK, fh_group_exit(fq->core, fq->now, group));
 
 	note(fq, (struct fhk_record){ .call = FHK_GROUP_EXIT, .group = group }, answer);
 	return answer;
@@ -423,17 +407,16 @@ int fhk_core_create(struct fhk_queue *fq)
 /* Writes the tunables as they are, but one. */
 static void read_settings(struct fhk_queue *fq, struct fh_setting *to, unsigned int index, u64 value)
 {
-	unsigned long flags;
+	unsigned long flags = fhk_lock(fq);
 	unsigned int i;
 
-	spin_lock_irqsave(&fq->lock, flags);
 	for (i = 0; i < fq->type->tunable_count; i++) {
 		to[i].name = fhk_tunable_name(fq->type, i);
 		fh_get(fq->core, to[i].name, &to[i].value);
 		if (i == index)
 			to[i].value = value;
 	}
-	spin_unlock_irqrestore(&fq->lock, flags);
+	fhk_unlock(fq, flags);
 }
 
 int fhk_core_remake(struct fhk_queue *fq, unsigned int index, u64 value)

@@ -3,15 +3,29 @@
  * A request's life between the block layer and the core.
  *
  *   prepared      the request is made; its sender's context is kept with it
+ *   staged        it is on a list of its processor's, for who has the queue's lock next
  *   inserted      it gets a tag and waits in the core; with no tag free, in `later`, in order
  *   dispatched    the core has chosen it; it is at the device
- *   handed back   by the driver, and inserted once more: the core issues it first
- *   finished      the core is told, and the tag is free
+ *   handed back   by the driver, and staged once more: the core issues it first
+ *   finished      it is on a list of finished ones
+ *   completed     the core is told, and the tag is free
  *
  * What the core does not take (a request without sectors, one that the block layer wants first) waits in `head`
  * and goes before all others. If the core holds requests back, a timer or a completion runs the queue again.
  *
- * This is the version with one lock for a queue. It does not limit how many of the requests one task may have.
+ * The core is called under the queue's lock. Nobody waits for it to insert or to finish a request:
+ *
+ *   - insert_requests() stages without the lock. The block layer runs the queue next, and dispatch_request()
+ *     inserts what is staged before it asks the core.
+ *   - finish_request() puts the request on a list and tries the lock. Who has it looks at the list once more
+ *     after giving it up, so the completion comes to the core either way: handed_over counts those that another
+ *     processor told it.
+ *
+ * So only dispatch_request() and the timer wait for the lock (`contended` counts it), and there is one order of
+ * the core's calls, which is what the log has. A bio that comes while another processor has the lock is not
+ * merged.
+ *
+ * It does not limit how many of the requests one task may have.
  */
 #include <linux/sched/mm.h>
 #include <linux/vmalloc.h>
@@ -57,23 +71,76 @@ void fhk_describe(struct fhk_queue *fq, struct request *rq, struct fh_request *t
 		to->flags |= FH_ALONE;
 }
 
+/* ------------------------------------------------------------------------------------- completion -- */
+
+static void insert_later(struct fhk_queue *fq);
+static void set_timer(struct fhk_queue *fq);
+
+/* Tells the core of finished requests, in order. With the lock held; whether there were any. */
+static bool complete_finished(struct fhk_queue *fq)
+{
+	struct llist_node *node = llist_empty(&fq->finished) ? NULL : llist_del_all(&fq->finished);
+	struct fhk_slot *slot, *next;
+
+	if (!node)
+		return false;
+	node = llist_reverse_order(node);
+	llist_for_each_entry_safe(slot, next, node, finished) {
+		u16 tag = slot - fq->slots;
+
+		if (fhk_core_complete(fq, tag) == FH_OK)
+			fhk_free_tag(fq, tag);
+		else
+			WARN_ONCE(1, "fairhead: a request was finished that was not at the device");
+		fq->completed++;
+	}
+	insert_later(fq);
+	return true;
+}
+
+/*
+ * Sees to it that finished requests come to the core: now, or by who has the lock, who calls this after giving
+ * it up (false then).
+ */
+static bool settle(struct fhk_queue *fq)
+{
+	unsigned long flags;
+	bool run;
+
+	/* A list that was added to before the lock was tried in vain is seen here. */
+	smp_mb();
+	while (!llist_empty(&fq->finished)) {
+		if (!spin_trylock_irqsave(&fq->lock, flags))
+			return false;
+		fhk_clock(fq);
+		run = false;
+		if (complete_finished(fq)) {
+			set_timer(fq);
+			run = fq->waiting && (fq->held || fhk_core_wants_run(fq) == 1);
+		}
+		spin_unlock_irqrestore(&fq->lock, flags);
+		if (run)
+			blk_mq_run_hw_queues(fq->q, true);
+		smp_mb();
+	}
+	return true;
+}
+
 /* ------------------------------------------------------------------------------------------ timer -- */
 
-/* Sets the one timer as the core wants it. */
+/*
+ * Sees to it that the one timer fires when the core wants it, or before: to set it anew costs more than to have
+ * it fire early, and most of the times that a core asks for do not come, as a request comes first.
+ */
 static void set_timer(struct fhk_queue *fq)
 {
 	u64 when;
 
-	if (fhk_core_next_timer(fq, &when) != 1) {
-		/* One that fires without need does no harm. */
-		if (fq->due)
-			hrtimer_try_to_cancel(&fq->timer);
-		fq->due = 0;
+	if (fhk_core_next_timer(fq, &when) != 1)
 		return;
-	}
 	/* 0 says that it is not set. */
 	when = max(when, 1ULL);
-	if (when != fq->due) {
+	if (!fq->due || when < fq->due) {
 		fq->due = when;
 		hrtimer_start(&fq->timer, ns_to_ktime(when), HRTIMER_MODE_ABS);
 	}
@@ -82,15 +149,26 @@ static void set_timer(struct fhk_queue *fq)
 static enum hrtimer_restart timer_fires(struct hrtimer *timer)
 {
 	struct fhk_queue *fq = container_of(timer, struct fhk_queue, timer);
+	bool is_time = false;
 	unsigned long flags;
+	u64 when;
 
 	spin_lock_irqsave(&fq->lock, flags);
+	fhk_clock(fq);
+	complete_finished(fq);
 	fq->due = 0;
-	fq->timers++;
-	fhk_core_timer(fq);
-	set_timer(fq);
+	if (fhk_core_next_timer(fq, &when) == 1) {
+		is_time = when <= fq->now;
+		if (is_time) {
+			fq->timers++;
+			fhk_core_timer(fq);
+		}
+		set_timer(fq);
+	}
 	spin_unlock_irqrestore(&fq->lock, flags);
-	blk_mq_run_hw_queues(fq->q, true);
+	if (is_time)
+		blk_mq_run_hw_queues(fq->q, true);
+	settle(fq);
 	return HRTIMER_NORESTART;
 }
 
@@ -126,7 +204,8 @@ static void insert_again(struct fhk_queue *fq, struct request *rq, u16 tag)
 		list_add(&rq->queuelist, &fq->head);
 }
 
-static void insert(struct fhk_queue *fq, struct request *rq, blk_insert_t how, struct list_head *free)
+/* A staged request comes to the core, or becomes a part of another one: then it is on the list `free`. */
+static void insert(struct fhk_queue *fq, struct request *rq, struct list_head *free)
 {
 	u16 tag;
 
@@ -136,37 +215,90 @@ static void insert(struct fhk_queue *fq, struct request *rq, blk_insert_t how, s
 		insert_again(fq, rq, tag);
 		return;
 	}
-	if (!(how & BLK_MQ_INSERT_AT_HEAD) && fhk_merge_insert(fq, rq, free)) {
+	if (fhk_merge_insert(fq, rq, free)) {
 		fq->merged++;
 		return;
 	}
 	fq->waiting++;
-	if (how & BLK_MQ_INSERT_AT_HEAD)
-		list_add(&rq->queuelist, &fq->head);
-	else if (fq->free_count && list_empty(&fq->later))
+	if (fq->free_count && list_empty(&fq->later))
 		insert_tagged(fq, rq);
 	else
 		list_add_tail(&rq->queuelist, &fq->later);
 }
 
-static void insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, blk_insert_t how)
+/* Inserts what is staged, of each processor in order. */
+static void insert_staged(struct fhk_queue *fq, struct list_head *free)
 {
-	struct fhk_queue *fq = queue_of(hctx);
+	unsigned long stages = xchg(&fq->stages, 0);
+	struct llist_node *node;
+	struct request *rq, *next;
+	unsigned int i;
+
+	for_each_set_bit(i, &stages, BITS_PER_LONG) {
+		node = llist_reverse_order(llist_del_all(&fq->stage[i].requests));
+		llist_for_each_entry_safe(rq, next, node, ipi_list)
+			insert(fq, rq, free);
+	}
+}
+
+/* A processor's list of staged requests gets these. `ipi_list` is not used before completion. */
+static void stage(struct fhk_queue *fq, struct list_head *list)
+{
+	unsigned int i = raw_smp_processor_id() % BITS_PER_LONG;
+	struct llist_node *first = NULL, *last = NULL;
+	struct request *rq, *next;
+
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		rq->ipi_list.next = first;
+		first = &rq->ipi_list;
+		last = last ?: first;
+	}
+	if (!first)
+		return;
+	/* The bit comes after the list: who clears it finds what is on the list by then. */
+	llist_add_batch(first, last, &fq->stage[i].requests);
+	if (!test_bit(i, &fq->stages))
+		set_bit(i, &fq->stages);
+}
+
+/* Requests that the block layer wants before all others. */
+static void insert_first(struct fhk_queue *fq, struct list_head *list)
+{
+	struct request *rq, *next;
 	unsigned long flags;
-	LIST_HEAD(free);
+	u16 tag;
 
 	spin_lock_irqsave(&fq->lock, flags);
-	while (!list_empty(list)) {
-		struct request *rq = list_first_entry(list, struct request, queuelist);
-
+	fhk_clock(fq);
+	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		insert(fq, rq, how, &free);
+		RB_CLEAR_NODE(&rq->rb_node);
+		INIT_HLIST_NODE(&rq->hash);
+		if (fhk_tag(rq, &tag)) {
+			insert_again(fq, rq, tag);
+			continue;
+		}
+		fq->waiting++;
+		list_add(&rq->queuelist, &fq->head);
 	}
-	set_timer(fq);
 	spin_unlock_irqrestore(&fq->lock, flags);
-	while (!list_empty(&free)) {
-		struct request *rq = list_first_entry(&free, struct request, queuelist);
+	settle(fq);
+}
 
+static void insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, blk_insert_t how)
+{
+	if (how & BLK_MQ_INSERT_AT_HEAD)
+		insert_first(queue_of(hctx), list);
+	else
+		stage(queue_of(hctx), list);
+}
+
+static void free_merged(struct list_head *free)
+{
+	struct request *rq, *next;
+
+	list_for_each_entry_safe(rq, next, free, queuelist) {
 		list_del_init(&rq->queuelist);
 		blk_mq_free_request(rq);
 	}
@@ -197,6 +329,7 @@ static struct request *choose(struct fhk_queue *fq)
 		fq->held = answer == FH_HOLD;
 		if (answer == FH_GONE) {
 			fhk_free_tag(fq, tag);
+			insert_later(fq);
 			continue;
 		}
 		if (answer != FH_ISSUE)
@@ -207,25 +340,43 @@ static struct request *choose(struct fhk_queue *fq)
 		/* It became a part of another one against the core's will, and is done. */
 		fhk_core_complete(fq, tag);
 		fhk_free_tag(fq, tag);
+		insert_later(fq);
 	}
+}
+
+static unsigned long lock(struct fhk_queue *fq)
+{
+	unsigned long flags;
+
+	if (spin_trylock_irqsave(&fq->lock, flags)) {
+		fhk_clock(fq);
+		return flags;
+	}
+	flags = fhk_lock(fq);
+	fq->contended++;
+	return flags;
 }
 
 static struct request *dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct fhk_queue *fq = queue_of(hctx);
-	unsigned long flags;
+	unsigned long flags = lock(fq);
 	struct request *rq;
+	LIST_HEAD(free);
 
-	spin_lock_irqsave(&fq->lock, flags);
+	complete_finished(fq);
+	if (READ_ONCE(fq->stages))
+		insert_staged(fq, &free);
 	rq = list_first_entry_or_null(&fq->head, struct request, queuelist);
 	if (rq) {
 		list_del_init(&rq->queuelist);
 	} else {
-		insert_later(fq);
 		rq = choose(fq);
 		if (rq)
 			fhk_merge_withdraw(fq, rq);
-		set_timer(fq);
+		else
+			/* While a request is at the device, its completion sees to the timer. */
+			set_timer(fq);
 	}
 	if (rq) {
 		fq->waiting--;
@@ -233,12 +384,49 @@ static struct request *dispatch_request(struct blk_mq_hw_ctx *hctx)
 		rq->rq_flags |= RQF_STARTED;
 	}
 	spin_unlock_irqrestore(&fq->lock, flags);
+	free_merged(&free);
+	settle(fq);
 	return rq;
 }
 
 static bool has_work(struct blk_mq_hw_ctx *hctx)
 {
-	return READ_ONCE(queue_of(hctx)->waiting) > 0;
+	struct fhk_queue *fq = queue_of(hctx);
+
+	return READ_ONCE(fq->waiting) || READ_ONCE(fq->stages) || !llist_empty(&fq->finished);
+}
+
+/* A bio comes: may it become a part of a request that waits? */
+static bool bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs)
+{
+	struct fhk_queue *fq = q->elevator->elevator_data;
+	struct request *merged = NULL;
+	unsigned long flags;
+	struct io_cq *icq;
+	LIST_HEAD(free);
+	bool is_merged;
+
+	if (!READ_ONCE(fq->waiting) && !READ_ONCE(fq->stages))
+		return false;
+	/* The bio has no request, hence no context yet. */
+	icq = ioc_find_get_icq(q);
+	if (spin_trylock_irqsave(&fq->lock, flags)) {
+		fhk_clock(fq);
+		if (READ_ONCE(fq->stages))
+			insert_staged(fq, &free);
+		is_merged = fhk_merge_bio(fq, bio, nr_segs, fhk_task(icq), &merged);
+		spin_unlock_irqrestore(&fq->lock, flags);
+		settle(fq);
+	} else {
+		is_merged = false;
+		atomic64_inc(&fq->unlooked);
+	}
+	if (icq)
+		put_io_context(icq->ioc);
+	if (merged)
+		blk_mq_free_request(merged);
+	free_merged(&free);
+	return is_merged;
 }
 
 /* ------------------------------------------------------------------------- preparation, completion -- */
@@ -252,29 +440,18 @@ static void prepare_request(struct request *rq)
 static void finish_request(struct request *rq)
 {
 	struct fhk_queue *fq = rq->q->elevator->elevator_data;
-	unsigned long flags;
-	bool run = false;
 	u16 tag;
 
 	if (fhk_tag(rq, &tag)) {
 		fhk_clear_tag(rq);
-		spin_lock_irqsave(&fq->lock, flags);
-		if (fhk_core_complete(fq, tag) == FH_OK)
-			fhk_free_tag(fq, tag);
-		else
-			WARN_ONCE(1, "fairhead: a request was finished that was not at the device");
-		fq->completed++;
-		insert_later(fq);
-		set_timer(fq);
-		run = fq->waiting && (fq->held || fhk_core_wants_run(fq) == 1);
-		spin_unlock_irqrestore(&fq->lock, flags);
+		llist_add(&fq->slots[tag].finished, &fq->finished);
+		if (!settle(fq))
+			atomic64_inc(&fq->handed_over);
 	}
 	if (rq->elv.icq) {
 		put_io_context(rq->elv.icq->ioc);
 		rq->elv.icq = NULL;
 	}
-	if (run)
-		blk_mq_run_hw_queues(fq->q, true);
 }
 
 /* ----------------------------------------------------------------------------------- begin and end -- */
@@ -325,6 +502,7 @@ static void find_limits(struct fhk_queue *fq)
 
 static void free_queue(struct fhk_queue *fq)
 {
+	kfree(fq->stage);
 	fhk_log_close(fq);
 	bitmap_free(fq->groups);
 	kvfree(fq->slots);
@@ -350,7 +528,8 @@ static struct fhk_queue *make_queue(struct request_queue *q, const struct fhk_ty
 	fq->slots = kvcalloc(fq->limits.tags, sizeof(*fq->slots), GFP_KERNEL);
 	fq->free = kvcalloc(fq->limits.tags, sizeof(*fq->free), GFP_KERNEL);
 	fq->groups = bitmap_zalloc(fq->limits.groups, GFP_KERNEL);
-	if (!fq->slots || !fq->free || !fq->groups || fhk_core_create(fq)) {
+	fq->stage = kcalloc_node(BITS_PER_LONG, sizeof(*fq->stage), GFP_KERNEL, q->node);
+	if (!fq->slots || !fq->free || !fq->groups || !fq->stage || fhk_core_create(fq)) {
 		free_queue(fq);
 		return NULL;
 	}
@@ -405,7 +584,8 @@ static void exit_sched(struct elevator_queue *eq)
 {
 	struct fhk_queue *fq = eq->elevator_data;
 
-	WARN_ON(fq->waiting);
+	settle(fq);
+	WARN_ON(fq->waiting || fq->stages);
 	hrtimer_cancel(&fq->timer);
 	fhk_groups_stop(fq);
 	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
@@ -425,7 +605,7 @@ const struct elevator_mq_ops fhk_ops = {
 	.dispatch_request = dispatch_request,
 	.has_work = has_work,
 	.finish_request = finish_request,
-	.bio_merge = fhk_bio_merge,
+	.bio_merge = bio_merge,
 	.allow_merge = fhk_allow_merge,
 	.request_merge = fhk_request_merge,
 	.request_merged = fhk_request_merged,

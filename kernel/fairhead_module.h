@@ -12,8 +12,8 @@
  *   log.c        the log of these calls, in debugfs
  *   guard.S      leaving a call in its middle
  *
- * Arrows go down only. Everything of a queue is under its one lock, with interrupts off, and the core is only
- * called there.
+ * Arrows go down only. Everything of a queue but what is staged and finished is under its one lock, with
+ * interrupts off, and the core is only called there.
  */
 #ifndef FAIRHEAD_MODULE_H
 #define FAIRHEAD_MODULE_H
@@ -47,7 +47,13 @@ struct fhk_slot {
 	struct request *rq;	/* null: the tag is free, or its request became a part of another one */
 	u64 sector;
 	u32 sectors;
+	struct llist_node finished;
 };
+
+/* Requests on their way in, of one processor, or of several that share a place. */
+struct fhk_stage {
+	struct llist_head requests;
+} ____cacheline_aligned_in_smp;
 
 /* Everything of a queue: elevator_queue.elevator_data. */
 struct fhk_queue {
@@ -61,6 +67,10 @@ struct fhk_queue {
 	u64 now;		/* the time of the last call */
 	bool poisoned;
 
+	struct fhk_stage *stage;	/* by processor, one for each bit of `stages` */
+	unsigned long stages;	/* where requests are staged */
+	struct llist_head finished;	/* slots whose requests are done, and the core does not know yet */
+
 	struct fhk_slot *slots;	/* by tag */
 	u16 *free;		/* tags that are free: a stack */
 	u32 free_count;
@@ -72,7 +82,7 @@ struct fhk_queue {
 	bool held;		/* the core's last answer was to hold */
 
 	struct hrtimer timer;
-	u64 due;		/* when it fires; 0: it is not set */
+	u64 due;		/* when it fires, at the latest; 0: it is not set */
 
 	u32 async_depth;	/* how many requests writeback may have, in one word of the map of requests */
 	u32 merging_task;	/* who sends the bio that is being merged */
@@ -80,7 +90,34 @@ struct fhk_queue {
 	unsigned long *groups;	/* which groups are in use, by number; bit 0 is the root */
 
 	u64 inserted, async, issued, completed, merged, joined, requeued, unknown, refused, timers;
+	u64 contended;		/* how often the lock was waited for */
+	atomic64_t handed_over;	/* completions that another processor told the core of */
+	atomic64_t unlooked;	/* bios that were not merged as another processor had the lock */
 };
+
+/* Reads the clock, for the calls of the core that follow. Another processor may have read it later, and come first. */
+static inline void fhk_clock(struct fhk_queue *fq)
+{
+	fq->now = max(fq->now, ktime_get_ns());
+}
+
+static inline unsigned long fhk_lock(struct fhk_queue *fq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fq->lock, flags);
+	fhk_clock(fq);
+	return flags;
+}
+
+/* Who finished a request meanwhile, and did not wait for the lock, has left it to us: a dispatch sees to it. */
+static inline void fhk_unlock(struct fhk_queue *fq, unsigned long flags)
+{
+	spin_unlock_irqrestore(&fq->lock, flags);
+	smp_mb();
+	if (unlikely(!llist_empty(&fq->finished)))
+		blk_mq_run_hw_queues(fq->q, true);
+}
 
 /* ------------------------------------------------------------------------------------------- core.c -- */
 
@@ -131,7 +168,8 @@ void fhk_merge_withdraw(struct fhk_queue *fq, struct request *rq);
 /* Makes a new request a part of one that waits, if there is one. */
 bool fhk_merge_insert(struct fhk_queue *fq, struct request *rq, struct list_head *free);
 
-bool fhk_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs);
+/* Makes a bio of a task's a part of a request that waits; `merged` is one that became a part of another by it. */
+bool fhk_merge_bio(struct fhk_queue *fq, struct bio *bio, unsigned int nr_segs, u32 task, struct request **merged);
 bool fhk_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio);
 int fhk_request_merge(struct request_queue *q, struct request **rq, struct bio *bio);
 void fhk_request_merged(struct request_queue *q, struct request *rq, enum elv_merge end);

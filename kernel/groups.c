@@ -168,12 +168,12 @@ static void offline_member(struct blkg_policy_data *part)
 
 	if (!fq)
 		return;
-	spin_lock_irqsave(&fq->lock, flags);
+	flags = fhk_lock(fq);
 	if (m->number && fhk_core_group_exit(fq, m->number) == FH_OK)
 		__clear_bit(m->number, fq->groups);
 	m->number = 0;
 	m->fq = NULL;
-	spin_unlock_irqrestore(&fq->lock, flags);
+	fhk_unlock(fq, flags);
 }
 
 static void free_member(struct blkg_policy_data *part)
@@ -202,10 +202,10 @@ static void print_member(struct blkg_policy_data *part, struct seq_file *to)
 
 	if (!fq)
 		return;
-	spin_lock_irqsave(&fq->lock, flags);
+	flags = fhk_lock(fq);
 	if (m->number)
 		answer = fhk_core_stats(fq, m->number, &s);
-	spin_unlock_irqrestore(&fq->lock, flags);
+	fhk_unlock(fq, flags);
 	if (answer != FH_OK)
 		return;
 	seq_printf(to, " fairhead.requests=%llu fairhead.merged=%llu fairhead.queued=%llu", sum(&s.requests),
@@ -249,12 +249,12 @@ static void update(struct member *m, const struct group *g)
 	m->class = g->class;
 	if (!fq)
 		return;
-	spin_lock_irqsave(&fq->lock, flags);
+	flags = fhk_lock(fq);
 	if (m->number && reweighed)
 		fhk_core_set_weight(fq, m->number, m->weight);
 	if (m->number && reclassed)
 		fhk_core_set_class(fq, m->number, m->class);
-	spin_unlock_irqrestore(&fq->lock, flags);
+	fhk_unlock(fq, flags);
 }
 
 /* Sets weight and class of a control group, those that are not null, on all disks. */
@@ -351,6 +351,7 @@ static ssize_t write_for_disk(struct kernfs_open_file *file, char *text, size_t 
 	struct fhk_queue *fq;
 	struct member *m;
 	struct fh_max max;
+	unsigned long flags;
 	u64 min;
 	int error;
 
@@ -374,12 +375,12 @@ static ssize_t write_for_disk(struct kernfs_open_file *file, char *text, size_t 
 	fq = READ_ONCE(m->fq);
 	if (!fq)
 		goto end;
-	spin_lock(&fq->lock);
+	flags = fhk_lock(fq);
 	if (m->number && is_min)
 		fhk_core_set_min(fq, m->number, min);
 	else if (m->number)
 		fhk_core_set_max(fq, m->number, &max);
-	spin_unlock(&fq->lock);
+	fhk_unlock(fq, flags);
 	/* What was held back may go now. */
 	blk_mq_run_hw_queues(fq->q, true);
 end:

@@ -27,9 +27,9 @@ static ssize_t log_read(struct file *file, char __user *to, size_t count, loff_t
 	unsigned long flags;
 	size_t size;
 
-	spin_lock_irqsave(&log->fq->lock, flags);
+	flags = fhk_lock(log->fq);
 	head = log->head;
-	spin_unlock_irqrestore(&log->fq->lock, flags);
+	fhk_unlock(log->fq, flags);
 	if (*at < sizeof(head))
 		return simple_read_from_buffer(to, count, at, &head, sizeof(head));
 	/* Records that are counted do not change any longer. */

@@ -5,7 +5,7 @@
  * The block layer finds what touches and makes the merge; the core says whether it may (it knows which queue a
  * request is in), and is told what became of it. It calls us in the middle of a merge, with our lock held:
  *
- *   fhk_bio_merge        a bio comes: the lock is taken, and the block layer looks for a request
+ *   fhk_merge_bio        a bio comes, and the block layer looks for a request
  *     fhk_request_merge      for one that starts where the bio ends
  *     fhk_allow_merge        may this bio become a part of that request?
  *     fhk_former_request,
@@ -107,28 +107,13 @@ bool fhk_merge_insert(struct fhk_queue *fq, struct request *rq, struct list_head
 	return may_join(fq, before, rq) && blk_mq_sched_try_insert_merge(fq->q, rq, free);
 }
 
-bool fhk_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs)
+bool fhk_merge_bio(struct fhk_queue *fq, struct bio *bio, unsigned int nr_segs, u32 task, struct request **merged)
 {
-	struct fhk_queue *fq = queue_of(q);
-	struct request *free = NULL;
-	unsigned long flags;
-	struct io_cq *icq;
-	bool merged;
-
-	if (!READ_ONCE(fq->waiting))
+	fq->merging_task = task;
+	if (!blk_mq_sched_try_merge(fq->q, bio, nr_segs, merged))
 		return false;
-	/* The bio has no request, hence no context yet. */
-	icq = ioc_find_get_icq(q);
-	spin_lock_irqsave(&fq->lock, flags);
-	fq->merging_task = fhk_task(icq);
-	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
-	fq->merged += merged;
-	spin_unlock_irqrestore(&fq->lock, flags);
-	if (icq)
-		put_io_context(icq->ioc);
-	if (free)
-		blk_mq_free_request(free);
-	return merged;
+	fq->merged++;
+	return true;
 }
 
 bool fhk_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio)

@@ -55,9 +55,9 @@ static ssize_t show(struct elevator_queue *eq, char *to, unsigned int index)
 	u64 value = 0;
 	s32 answer;
 
-	spin_lock_irqsave(&fq->lock, flags);
+	flags = fhk_lock(fq);
 	answer = fhk_core_get(fq, t->name, &value);
-	spin_unlock_irqrestore(&fq->lock, flags);
+	fhk_unlock(fq, flags);
 	if (answer != FH_OK)
 		return -EINVAL;
 	if (t->is.unit == FH_UNIT_NS)
@@ -161,9 +161,9 @@ static ssize_t store(struct elevator_queue *eq, const char *from, size_t size, u
 	error = parse(fq->type, index, strim(text), &value);
 	if (error)
 		return error;
-	spin_lock_irqsave(&fq->lock, flags);
+	flags = fhk_lock(fq);
 	answer = fhk_core_set(fq, index, value);
-	spin_unlock_irqrestore(&fq->lock, flags);
+	fhk_unlock(fq, flags);
 	error = answer == FH_E_REFUSED ? set_anew(fq, index, value) : errno_of(answer);
 	if (error)
 		return error;
@@ -178,9 +178,10 @@ static ssize_t stats_show(struct elevator_queue *eq, char *to)
 
 	return sysfs_emit(to,
 		"inserted %llu\nasync %llu\nissued %llu\ncompleted %llu\nmerged %llu\njoined %llu\nrequeued %llu\nunknown %llu\n"
-		"merges_refused %llu\ntimers %llu\nwaiting %u\npoisoned %d\n",
+		"merges_refused %llu\ntimers %llu\ncontended %llu\nhanded_over %llu\nunlooked %llu\nwaiting %u\npoisoned %d\n",
 		fq->inserted, fq->async, fq->issued, fq->completed, fq->merged, fq->joined, fq->requeued, fq->unknown,
-		fq->refused, fq->timers, fq->waiting, fq->poisoned);
+		fq->refused, fq->timers, fq->contended, (u64)atomic64_read(&fq->handed_over),
+		(u64)atomic64_read(&fq->unlooked), fq->waiting, fq->poisoned);
 }
 
 /* ------------------------------------------------------------------- functions for each number -- */

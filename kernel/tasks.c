@@ -39,9 +39,9 @@ void fhk_exit_icq(struct io_cq *icq)
 	if (!eq || eq->type->ops.exit_icq != fhk_exit_icq)
 		return;
 	fq = eq->elevator_data;
-	spin_lock_irqsave(&fq->lock, flags);
+	flags = fhk_lock(fq);
 	fhk_core_task_exit(fq, fhk_task(icq));
-	spin_unlock_irqrestore(&fq->lock, flags);
+	fhk_unlock(fq, flags);
 }
 
 void fhk_priority(unsigned short ioprio, struct fh_request *to)
