@@ -341,6 +341,9 @@ int32_t fh_set_policy(fh_elevator *elevator, uint64_t now_ns, uint32_t group, ui
 int32_t fh_set_max(fh_elevator *elevator, uint64_t now_ns, uint32_t group, const struct fh_max *max);
 /* The least that the tasks of a group get while they ask for it, in requests a second; 0: no guarantee. */
 int32_t fh_set_min(fh_elevator *elevator, uint64_t now_ns, uint32_t group, uint32_t iops);
+/* The mean latency that the requests of a group, with those of groups in it, should have, in ns; 0: any. It
+ * is passed on to the scheduler; none of those built in keeps one. */
+int32_t fh_set_latency(fh_elevator *elevator, uint64_t now_ns, uint32_t group, uint64_t target_ns);
 /* A task's priority, for its requests to come. */
 int32_t fh_set_priority(fh_elevator *elevator, uint64_t now_ns, uint32_t task, uint8_t prio_class,
                         uint8_t prio_level);

@@ -1,8 +1,8 @@
-//! Changes from outside: weights, classes, limits, guarantees, priorities, exits.
+//! Changes from outside: weights, classes, limits, guarantees, targets, priorities, exits.
 
 use crate::instance::{Instance, take, with};
 use crate::types::*;
-use fairhead_core::{Control, GroupId, Max, Min, Refusal, TaskId};
+use fairhead_core::{Control, Duration, GroupId, Max, Min, Refusal, TaskId};
 
 /// Makes a change.
 ///
@@ -106,6 +106,22 @@ pub unsafe extern "C" fn fh_set_max(at: *mut Instance, now_ns: u64, group: u32, 
 pub unsafe extern "C" fn fh_set_min(at: *mut Instance, now_ns: u64, group: u32, iops: u32) -> Status {
     // SAFETY: the caller's promise.
     unsafe { change(at, now_ns, Ok(Control::SetMin(GroupId(group), Min { iops }))) }
+}
+
+/// The mean latency that a group's requests should have, in nanoseconds; 0: any.
+///
+/// # Safety
+/// `at` points to an instance.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fh_set_latency(
+    at: *mut Instance,
+    now_ns: u64,
+    group: u32,
+    target_ns: u64,
+) -> Status {
+    let target = (target_ns > 0).then(|| Duration::from_ns(target_ns));
+    // SAFETY: the caller's promise.
+    unsafe { change(at, now_ns, Ok(Control::SetLatency(GroupId(group), target))) }
 }
 
 /// A task's priority, for its requests to come.

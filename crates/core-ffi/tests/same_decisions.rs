@@ -254,7 +254,7 @@ impl Pair {
         let (c, now) = (self.c, self.now);
         // SAFETY: an instance, and limits.
         let (status, change) = unsafe {
-            match chance.below(6) {
+            match chance.below(7) {
                 0 => {
                     let w = Weight::new(weight as u16).expect("a weight");
                     (fh_set_weight(c, now, group, weight), Control::SetWeight(GroupId(group), w))
@@ -272,6 +272,10 @@ impl Pair {
                 4 => {
                     let change = Control::SetParent(GroupId(group), GroupId(1));
                     (fh_set_parent(c, now, group, 1), change)
+                }
+                5 => {
+                    let target = (rate > 0).then(|| Duration::from_us(rate));
+                    (fh_set_latency(c, now, group, rate * 1000), Control::SetLatency(GroupId(group), target))
                 }
                 _ => (fh_group_exit(c, now, group), Control::GroupExit(GroupId(group))),
             }

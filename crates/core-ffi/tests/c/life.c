@@ -72,6 +72,10 @@ static void of(const char *scheduler)
 	struct fh_max max = { .riops = 1000000 };
 	CHECK(fh_set_max(e, now, 1, &max), FH_OK);
 	CHECK(fh_set_min(e, now, 1, 100), FH_OK);
+	CHECK(fh_set_latency(e, now, 1, 5000000), FH_OK);
+	CHECK(fh_set_latency(e, now, 1, 0), FH_OK);
+	CHECK(fh_set_latency(e, now, 0, 5000000), FH_E_REFUSED);
+	CHECK(fh_set_latency(e, now, 9999, 5000000), FH_E_GROUP);
 	CHECK(fh_set_priority(e, now, 3, FH_REAL_TIME, 0), FH_OK);
 	CHECK(fh_has_room(e, &request) >= 0, 1);
 	CHECK(fh_prefers(e, &request) >= 0, 1);
