@@ -223,11 +223,18 @@ impl Client {
             name,
             at: (0, 0),
             file: OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(device)?,
-            buffers: (0..job.depth).map(|_| Buffer::new(longest)).collect(),
+            buffers: (0..job.depth).map(|_| Self::buffer(longest)).collect(),
             runs,
             issued: 0,
             done: Done::default(),
         })
+    }
+
+    /// A buffer whose pages are there before the first call wants them.
+    fn buffer(longest: usize) -> Buffer {
+        let mut buffer = Buffer::new(longest);
+        buffer.sectors(longest).fill(1);
+        buffer
     }
 
     /// The next call. `None` at the end of the plan, where that is the end of the client.
@@ -289,10 +296,10 @@ impl Client {
 
     /// One call after the other.
     fn run_sync(&mut self, start: u64, end: u64) -> io::Result<()> {
-        while now() < end {
+        loop {
             self.pace(start);
-            let Some(call) = self.next()? else { break };
             let since = now();
+            let Some(call) = (if since < end { self.next()? } else { None }) else { break };
             let bytes = self.buffers[0].sectors(call.sectors as usize);
             if call.write {
                 self.file.write_all_at(bytes, call.sector * 512)?;

@@ -17,7 +17,8 @@
 //! cargo xtask dist --c-api [PREFIX] the C library, its header and pkg-config's file → target/dist/c-api
 //! cargo xtask dist --wheel          the Python package as a wheel → target/dist
 //! cargo xtask mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE]   how many of COUNT drawn small changes of the code the tests notice (300, seed 1); or of BFQ's rules, by their own unit tests (20, seed 1); or of some files; or of those that survived before
-//! cargo xtask kernel guest FOLDER    a guest in virtual time with modelled disks, for bench/guest.sh
+//! cargo xtask kernel guest           modelled disks in a guest in virtual time: data, the same twice, the lab's figures
+//! cargo xtask kernel guest FOLDER    a guest with the files of a folder, for bench/guest.sh
 //! cargo xtask kernel test           the module for Linux: builds it, and tries it in a virtual machine
 //! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
 //! ```
@@ -59,7 +60,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest FOLDER | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest [FOLDER] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -91,12 +92,13 @@ fn main() -> ExitCode {
         ["python"] => python::check().map(|outcome| println!("{outcome}")),
         ["debian"] => steps::package_in_debian(),
         ["dist", rest @ ..] => dist::run(rest),
+        ["kernel", "guest"] => kernel_guest::test().map(|outcome| println!("{outcome}")),
         ["kernel", "guest", folder] => kernel_guest::run(folder.as_ref()).map(|lacking| {
             if let Some(why) = lacking {
                 println!("skipped: {why}");
             }
         }),
-        ["kernel", "test"] => kernel_guest::test().and_then(steps::verdict),
+        ["kernel", "test"] => kernel::test().and_then(steps::verdict),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["tidy"] => tidy::list(None),
         ["tidy", "--lower"] => tidy::lower(),

@@ -5,9 +5,7 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{
-    api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, kernel_guest, links, page, python, tidy,
-};
+use crate::{api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, kernel, links, page, python, tidy};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -120,7 +118,7 @@ const STEPS: &[Step] = &[
     ("core without std", bare_metal),
     ("the C library", ffi::check),
     ("the C library, installed", c_api::check),
-    ("the module for Linux", kernel_guest::test),
+    ("the module for Linux", kernel::test),
     ("fuzzing, briefly", fuzzing),
     ("instructions per request", bench::check),
 ];

@@ -190,6 +190,12 @@ pub enum Device {
     Set(Box<Set>),
 }
 
+/// A model by itself: on the stack of a kernel there is room for one, not for one of each kind side by side.
+#[inline(never)]
+fn boxed<P, T>(make: impl FnOnce(&P) -> Result<T, ParamError>, params: &P) -> Result<Box<T>, ParamError> {
+    make(params).map(Box::new)
+}
+
 macro_rules! each {
     ($self:expr, $d:ident => $e:expr) => {
         match $self {
@@ -210,12 +216,12 @@ impl Device {
     /// When a parameter is impossible; the error names it and the allowed range.
     pub fn new(params: &DeviceParams) -> Result<Self, ParamError> {
         Ok(match params {
-            DeviceParams::Disk(p) if p.actuators > 1 => Self::MultiDisk(Box::new(MultiDisk::new(p)?)),
-            DeviceParams::Disk(p) => Self::Disk(Box::new(Disk::new(p)?)),
-            DeviceParams::Card(p) => Self::Card(Box::new(Card::new(p)?)),
-            DeviceParams::Ssd(p) => Self::Ssd(Box::new(Ssd::new(p)?)),
-            DeviceParams::Raid1(p) => Self::Set(Box::new(Set::mirror(p)?)),
-            DeviceParams::Raid0(p) => Self::Set(Box::new(Set::stripe(p)?)),
+            DeviceParams::Disk(p) if p.actuators > 1 => Self::MultiDisk(boxed(MultiDisk::new, p)?),
+            DeviceParams::Disk(p) => Self::Disk(boxed(Disk::new, p)?),
+            DeviceParams::Card(p) => Self::Card(boxed(Card::new, p)?),
+            DeviceParams::Ssd(p) => Self::Ssd(boxed(Ssd::new, p)?),
+            DeviceParams::Raid1(p) => Self::Set(boxed(Set::mirror, p)?),
+            DeviceParams::Raid0(p) => Self::Set(boxed(Set::stripe, p)?),
         })
     }
 
