@@ -98,6 +98,12 @@ static bool complete_finished(struct fhk_queue *fq)
 	return true;
 }
 
+/* Whether requests that wait may go now that others are done. */
+static bool may_go(struct fhk_queue *fq)
+{
+	return fq->waiting && (fq->held || fhk_core_wants_run(fq) == 1);
+}
+
 /*
  * Sees to it that finished requests come to the core: now, or by who has the lock, who calls this after giving
  * it up (false then).
@@ -116,7 +122,7 @@ static bool settle(struct fhk_queue *fq)
 		run = false;
 		if (complete_finished(fq)) {
 			set_timer(fq);
-			run = fq->waiting && (fq->held || fhk_core_wants_run(fq) == 1);
+			run = may_go(fq);
 		}
 		spin_unlock_irqrestore(&fq->lock, flags);
 		if (run)
@@ -149,24 +155,21 @@ static void set_timer(struct fhk_queue *fq)
 static enum hrtimer_restart timer_fires(struct hrtimer *timer)
 {
 	struct fhk_queue *fq = container_of(timer, struct fhk_queue, timer);
-	bool is_time = false;
-	unsigned long flags;
+	unsigned long flags = fhk_lock(fq);
+	bool run = complete_finished(fq) && may_go(fq);
 	u64 when;
 
-	spin_lock_irqsave(&fq->lock, flags);
-	fhk_clock(fq);
-	complete_finished(fq);
 	fq->due = 0;
 	if (fhk_core_next_timer(fq, &when) == 1) {
-		is_time = when <= fq->now;
-		if (is_time) {
+		if (when <= fq->now) {
 			fq->timers++;
 			fhk_core_timer(fq);
+			run = true;
 		}
 		set_timer(fq);
 	}
 	spin_unlock_irqrestore(&fq->lock, flags);
-	if (is_time)
+	if (run)
 		blk_mq_run_hw_queues(fq->q, true);
 	settle(fq);
 	return HRTIMER_NORESTART;
@@ -269,8 +272,7 @@ static void insert_first(struct fhk_queue *fq, struct list_head *list)
 	unsigned long flags;
 	u16 tag;
 
-	spin_lock_irqsave(&fq->lock, flags);
-	fhk_clock(fq);
+	flags = fhk_lock(fq);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
 		RB_CLEAR_NODE(&rq->rb_node);
@@ -583,9 +585,13 @@ static int init_sched(struct request_queue *q, struct elevator_type *type)
 static void exit_sched(struct elevator_queue *eq)
 {
 	struct fhk_queue *fq = eq->elevator_data;
+	unsigned int i;
 
 	settle(fq);
-	WARN_ON(fq->waiting || fq->stages);
+	WARN_ON(fq->waiting);
+	/* A bit in `stages` may have come after its requests went. */
+	for (i = 0; i < BITS_PER_LONG; i++)
+		WARN_ON(!llist_empty(&fq->stage[i].requests));
 	hrtimer_cancel(&fq->timer);
 	fhk_groups_stop(fq);
 	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
