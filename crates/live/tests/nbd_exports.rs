@@ -197,6 +197,29 @@ fn an_image_is_cut_when_writes_behind_the_new_end_are_done() {
     assert_eq!(first.file.metadata().unwrap().len(), SIZE / 2);
 }
 
+/// Clients that knew an older size of the image may go while it waits to be cut.
+#[test]
+fn an_image_is_cut_when_clients_of_an_older_size_have_gone_meanwhile() {
+    let place = Place::new();
+    let first = place.export("first");
+    let server = place.serve(std::slice::from_ref(&first));
+    let old = client(&place.socket(), "first").unwrap().0;
+    server.exports().resize("first", 2 * SIZE).unwrap();
+    let mut socket = client(&place.socket(), "first").unwrap().0;
+    let bytes = [request(WRITE, 1, 2 * SIZE - 4096, 4096), vec![9; 4096]].concat();
+    socket.write_all(&bytes[..1000]).unwrap();
+    assert_eq!(read(&mut client(&place.socket(), "first").unwrap().0, 0).0, 0, "the server has it by now");
+    let exports = server.exports();
+    let cut = std::thread::spawn(move || exports.resize("first", SIZE / 2));
+    std::thread::sleep(Duration::from_millis(100));
+    drop(old);
+    std::thread::sleep(Duration::from_millis(200));
+    socket.write_all(&bytes[1000..]).unwrap();
+    assert_eq!(reply(&mut socket), (0, 1));
+    cut.join().unwrap().unwrap();
+    assert_eq!(client(&place.socket(), "first").unwrap().1, SIZE / 2);
+}
+
 /// The number of a removed group is given to another one; connections that had it do not count there.
 #[test]
 fn a_connection_counts_for_no_group_that_got_the_number_of_its_own() {

@@ -19,7 +19,7 @@
 //! size; it is exported anew when that has changed.
 
 use super::export::{Export, allowed, check_certificates, check_name, facts, lock, look, served};
-use super::export_table::{Row, Served};
+use super::export_table::{ExportTable, Row, Served};
 use super::front::{NbdFront, Order};
 use super::session::Facts;
 use super::tls::TlsOptions;
@@ -28,7 +28,7 @@ use crate::counters::{Books, ExportStats};
 use crate::disk::{DiskOptions, Shared};
 use crate::engine::{Context, Message};
 use crate::error::{Error, ErrorKind};
-use crate::store::FileTable;
+use crate::store::{FileTable, Identity};
 use crate::vhost::overlap;
 use fairhead_core::units::Sector;
 use serde_json::{Value, json};
@@ -158,10 +158,9 @@ impl Exports {
             let (before, read_only) = (facts.size, facts.read_only);
             let served = &front.exports()[number];
             let image = (Arc::clone(&served.lock), served.path.clone());
-            let all = served.identity.map(|identity| front.exports().of_image(identity));
-            Ok((image, before, read_only, all.unwrap_or_else(|| vec![number])))
+            Ok((image, before, read_only, Those { number, identity: served.identity }))
         })?;
-        let ((image, path), before, read_only, all) = found?;
+        let ((image, path), before, read_only, those) = found?;
         let refused = |why: &str| Err(Error::new(ErrorKind::File, format!("{}: {why}", path.display())));
         if read_only {
             return refused("the export is read-only");
@@ -173,23 +172,22 @@ impl Exports {
             return refused("no file is that long");
         }
         if size < before {
-            self.bound(&desk, &all, size, before)?;
+            self.bound(&desk, those, size, before)?;
         }
         let cut = image.set_len(size).and_then(|()| image.sync_all());
         if let Err(why) = cut {
             let end = image.metadata().map_or(before, |facts| facts.len());
-            self.0.ask(&desk, move |front, _| front.exports().bound(&all, end))?;
+            self.0.ask(&desk, move |front, _| those.bound(front.exports(), end))?;
             return refused(&why.to_string());
         }
-        self.0.ask(&desk, move |front, _| front.exports().resize(&all, size))
+        self.0.ask(&desk, move |front, _| those.resize(front.exports(), size))
     }
 
     /// Refuses writes behind `end`, and waits for those that have begun.
-    fn bound(&self, desk: &Guard<'_>, all: &[usize], end: u64, before: u64) -> Result<(), Error> {
+    fn bound(&self, desk: &Guard<'_>, those: Those, end: u64, before: u64) -> Result<(), Error> {
         for _ in 0..LOOKS {
-            let numbers = all.to_vec();
             let changes = self.0.ask(desk, move |front, context| {
-                front.exports().bound(&numbers, end);
+                let numbers = those.bound(front.exports(), end);
                 front.changes_behind(context, &numbers, end)
             })?;
             if !changes {
@@ -197,8 +195,7 @@ impl Exports {
             }
             thread::sleep(PAUSE);
         }
-        let numbers = all.to_vec();
-        self.0.ask(desk, move |front, _| front.exports().bound(&numbers, before))?;
+        self.0.ask(desk, move |front, _| those.bound(front.exports(), before))?;
         Err(Error::new(ErrorKind::File, "clients are still writing behind the new end"))
     }
 
@@ -223,6 +220,31 @@ impl Exports {
 }
 
 type Guard<'a> = MutexGuard<'a, mpsc::Sender<Order>>;
+
+/// The exports of one image, or one export whose image is not known by others. Those that are closing go when
+/// their last connection has ended, so they are looked for anew in each turn of the engine.
+#[derive(Clone, Copy)]
+struct Those {
+    number: usize,
+    identity: Option<Identity>,
+}
+
+impl Those {
+    fn numbers(self, exports: &ExportTable) -> Vec<usize> {
+        self.identity.map_or_else(|| vec![self.number], |identity| exports.of_image(identity))
+    }
+
+    fn bound(self, exports: &mut ExportTable, end: u64) -> Vec<usize> {
+        let numbers = self.numbers(exports);
+        exports.bound(&numbers, end);
+        numbers
+    }
+
+    fn resize(self, exports: &mut ExportTable, size: u64) {
+        let numbers = self.numbers(exports);
+        exports.resize(&numbers, size);
+    }
+}
 
 impl Desk {
     /// Has the front do something in the engine's thread, and waits for what comes of it.
