@@ -134,6 +134,15 @@ struct Exported<S> {
     fail: Option<unsafe extern "C" fn(*const c_char)>,
 }
 
+impl<S: Scheduler> Exported<S> {
+    /// The request; if its group is no more, the root's.
+    fn of_a_group(&self, rq: Request) -> Request {
+        let group =
+            if self.elevator.groups().exists(rq.group) { rq.group } else { fairhead_core::GroupId::ROOT };
+        Request { group, ..rq }
+    }
+}
+
 /// Ends the run.
 fn fail(by: Option<unsafe extern "C" fn(*const c_char)>) -> ! {
     let said = PANIC.with(|p| p.replace(String::new()));
@@ -221,7 +230,10 @@ unsafe extern "C" fn insert<S: Scheduler>(this: *mut c_void, now: u64, tag: u16,
     // SAFETY: the header's rules, here and in all functions below: `this` is an instance, calls come one
     // after another, and pointers are to what the header says.
     unsafe {
-        with::<S, _>(this, |e| e.elevator.insert_apart(words::instant(now), Tag(tag), request(rq)));
+        with::<S, _>(this, |e| {
+            let rq = e.of_a_group(request(rq));
+            e.elevator.insert_apart(words::instant(now), Tag(tag), rq);
+        });
     }
 }
 
@@ -238,7 +250,8 @@ unsafe extern "C" fn grown<S: Scheduler>(
     // SAFETY: as in `insert`.
     unsafe {
         with::<S, _>(this, |e| {
-            e.elevator.insert_into(words::instant(now), Tag(added), request(part), Tag(tag), end);
+            let part = e.of_a_group(request(part));
+            e.elevator.insert_into(words::instant(now), Tag(added), part, Tag(tag), end);
         });
     }
 }
