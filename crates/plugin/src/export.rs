@@ -135,11 +135,9 @@ struct Exported<S> {
 }
 
 impl<S: Scheduler> Exported<S> {
-    /// The request; if its group is no more, the root's.
-    fn of_a_group(&self, rq: Request) -> Request {
-        let group =
-            if self.elevator.groups().exists(rq.group) { rq.group } else { fairhead_core::GroupId::ROOT };
-        Request { group, ..rq }
+    /// The request, for a group that there is: its own may have been removed while a limit held it.
+    fn at_home(&self, rq: Request) -> Request {
+        Request { group: self.elevator.groups().home(rq.group), ..rq }
     }
 }
 
@@ -231,7 +229,7 @@ unsafe extern "C" fn insert<S: Scheduler>(this: *mut c_void, now: u64, tag: u16,
     // after another, and pointers are to what the header says.
     unsafe {
         with::<S, _>(this, |e| {
-            let rq = e.of_a_group(request(rq));
+            let rq = e.at_home(request(rq));
             e.elevator.insert_apart(words::instant(now), Tag(tag), rq);
         });
     }
@@ -250,7 +248,7 @@ unsafe extern "C" fn grown<S: Scheduler>(
     // SAFETY: as in `insert`.
     unsafe {
         with::<S, _>(this, |e| {
-            let part = e.of_a_group(request(part));
+            let part = e.at_home(request(part));
             e.elevator.insert_into(words::instant(now), Tag(added), part, Tag(tag), end);
         });
     }
