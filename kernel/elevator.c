@@ -8,12 +8,12 @@
  *   dispatched    the core has chosen it; it is at the device
  *   handed back   by the driver, and staged once more: the core issues it first
  *   finished      it is on a list of finished ones
- *   completed     the core is told, and the tag is free
+ *   completed     the core knows that it is done, and its tag is free
  *
  * What the core does not take (a request without sectors, one that the block layer wants first) waits in `head`
  * and goes before all others. If the core holds requests back, a timer or a completion runs the queue again.
  *
- * The core is called under the queue's lock. Nobody waits for it to insert or to finish a request:
+ * Each call of the core holds the queue's lock. Insertion and completion do not wait for that lock:
  *
  *   - insert_requests() stages without the lock. The block layer runs the queue next, and dispatch_request()
  *     inserts what is staged before it asks the core.

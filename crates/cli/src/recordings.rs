@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::path::Path;
 
-use fairhead_sim::journal::blocks::{Blocks, Form};
+use fairhead_sim::journal::blocks::Blocks;
 use fairhead_sim::journal::csv::Requests;
 use fairhead_sim::journal::timeline::Timeline;
 use fairhead_sim::journal::{Call, End, Event, Head, Idle, Request, Run, Sink};
 
-use crate::args::{RecordingArgs, TraceTarget};
+use crate::args::RecordingArgs;
 use crate::error::CliError;
 use crate::out::Stream;
 
@@ -44,15 +44,11 @@ impl Recording {
             );
             return Err(CliError::Misuse(message));
         }
-        let form = match args.trace_format {
-            TraceTarget::Blktrace => Form::Blktrace,
-            TraceTarget::Blkparse => Form::Blkparse,
-            TraceTarget::Iolog => Form::Iolog,
-        };
+        let target = args.trace_format.into();
         let open = |file: &Option<_>| file.as_deref().map(Stream::create).transpose();
         Ok(Some(Self {
             requests: open(&args.requests)?.map(|(file, out)| (file, Requests::new(out))),
-            trace: open(&args.trace_out)?.map(|(file, out)| (file, Blocks::new(form, out))),
+            trace: open(&args.trace_out)?.map(|(file, out)| (file, Blocks::new(target, out))),
             timeline: open(&args.timeline)?.map(|(file, out)| (file, Timeline::new(out))),
         }))
     }

@@ -4,7 +4,7 @@ use fairhead_core::sched::any::preset;
 use fairhead_core::{Duration, Sector, TaskId};
 use fairhead_device::DeviceParams;
 use fairhead_sim::job::{self, JobFile};
-use fairhead_sim::journal::blocks::{Blocks, Form};
+use fairhead_sim::journal::blocks::Blocks;
 use fairhead_sim::journal::{self, Caps, Collector, record};
 use fairhead_sim::replay::{Fit, Mode, Options, Source};
 use fairhead_sim::rng::Rng;
@@ -376,7 +376,7 @@ fn journal(scenario: &Scenario) -> (Rows, Vec<u8>) {
     let mut rows: Rows = collector.requests.iter().map(row).collect();
     rows.sort_by_key(|r| (r.0, r.3));
     let mut bytes = Vec::new();
-    let mut blocks = Blocks::new(Form::Blktrace, &mut bytes);
+    let mut blocks = Blocks::new(fairhead_trace::Target::Blktrace, &mut bytes);
     record(scenario, &mut blocks).unwrap();
     blocks.finish().unwrap();
     (rows, bytes)

@@ -191,8 +191,7 @@ def sweep(
     progress  called with the number of finished points, and that of all
 
     The other arguments are those of `run`; `disks` may be several. The columns are those of
-    `fairhead sweep --output-format csv`, after `point`. Ctrl-C ends it when the runs that are under way are
-    done. With schedulers in Python it uses one thread.
+    `fairhead sweep --output-format csv`, after `point`. Ctrl-C ends it after the current runs. With schedulers in Python it uses one thread.
     """
     return _fairhead.sweep(
         os.fspath(job),
@@ -235,7 +234,7 @@ def advise(
     rounds      the number of rounds, whatever they cost
     progress    called with the part that is done, in percent, and 100
 
-    The other arguments are those of `run`. Ctrl-C ends it when the runs that are under way are done.
+    The other arguments are those of `run`. Ctrl-C ends it after the current runs.
     """
     return _fairhead.advise(
         os.fspath(job),
@@ -279,7 +278,7 @@ def reproduce(
     threads   how many runs at a time; default: as many as processors. It changes no result
     progress  called with the part that is done, in percent, and 100
 
-    With 16 layouts a source takes seconds to minutes. Ctrl-C ends it when the runs that are under way are done.
+    With 16 layouts a source takes seconds to minutes. Ctrl-C ends it after the current runs.
     """
     return _fairhead.reproduce(
         _names(source),

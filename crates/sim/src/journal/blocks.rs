@@ -18,19 +18,8 @@ use fairhead_core::Duration;
 use fairhead_core::trace::{Detail, Reason};
 use fairhead_device::DeviceOp;
 use fairhead_trace::format::{blkparse, blktrace, iolog};
-use fairhead_trace::{self as blk, DeviceId, Flags, Names, Op, Record};
+use fairhead_trace::{self as blk, DeviceId, Flags, Names, Op, Record, Target};
 use std::io::{self, Write};
-
-/// Which of the formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// blktrace's binary form, as one stream.
-    Blktrace,
-    /// blkparse's text.
-    Blkparse,
-    /// fio's iolog, version 3.
-    Iolog,
-}
 
 enum Writer<W: Write> {
     Blktrace(blktrace::Writer<W>),
@@ -48,11 +37,11 @@ pub struct Blocks<W: Write> {
 
 impl<W: Write> Blocks<W> {
     /// Begins a trace.
-    pub fn new(form: Form, out: W) -> Self {
-        let writer = match form {
-            Form::Blktrace => Ok(Writer::Blktrace(blktrace::Writer::new(out))),
-            Form::Blkparse => Ok(Writer::Blkparse(blkparse::Writer::new(out))),
-            Form::Iolog => iolog::Writer::new(out).map(Writer::Iolog),
+    pub fn new(target: Target, out: W) -> Self {
+        let writer = match target {
+            Target::Blktrace => Ok(Writer::Blktrace(blktrace::Writer::new(out))),
+            Target::Blkparse => Ok(Writer::Blkparse(blkparse::Writer::new(out))),
+            Target::Iolog => iolog::Writer::new(out).map(Writer::Iolog),
         };
         Self { writer, names: Names::default(), devices: Vec::new(), tasks: Vec::new() }
     }
