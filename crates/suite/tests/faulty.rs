@@ -126,7 +126,8 @@ fn a_hold_that_nothing_ends_is_found() {
 
 #[test]
 fn an_allocation_after_new_is_found() {
-    names(with_fault!(ALLOCATES), &["insert touched the heap"]);
+    // Whichever of the two ways in a storm takes first.
+    names(with_fault!(ALLOCATES), &["insert touched the heap", "insert_alone touched the heap"]);
 }
 
 #[test]
