@@ -56,8 +56,11 @@ fn run(place: &str, line: &str) {
         None if words.starts_with("printf ") => words.to_owned(),
         None => panic!("{place}: no test runs '{line}'"),
     };
-    // The documents put what they make where cargo does.
+    // The documents put what they make where cargo does. What another build has kept there cannot be resumed.
     std::fs::create_dir_all(root().join("target")).expect("a folder for outputs");
+    if let Some(kept) = words.split_once("--resume ").and_then(|(_, rest)| rest.split(' ').next()) {
+        let _ = std::fs::remove_file(root().join(kept));
+    }
     let result = Command::new("sh").args(["-c", &script]).current_dir(root()).output().expect("sh runs");
     assert!(
         result.status.success(),
