@@ -11,6 +11,7 @@
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
 //! cargo xtask api [--check]         crates/core/public-api.txt: what core offers to other crates; or only whether it is so
 //! cargo xtask ffi                   the C library: stack frames, floats, 128-bit division; and whether it installs
+//! cargo xtask crates                the crates as packages: each is compiled from its own
 //! cargo xtask python                the Python package: built, and tested as people get it
 //! cargo xtask dist                  what a package has: the program, manual pages, completions → target/dist
 //! cargo xtask dist --deb | --static the package for Debian and Ubuntu; the program without libraries
@@ -30,6 +31,7 @@ mod bench;
 mod book;
 mod c_api;
 mod callgrind;
+mod crate_packages;
 mod deb;
 mod defaults;
 mod dist;
@@ -60,7 +62,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest [FOLDER] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest [FOLDER] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
             println!("{outcome}");
             c_api::check().map(|outcome| println!("{outcome}"))
         }),
+        ["crates"] => crate_packages::check().map(|outcome| println!("{outcome}")),
         ["python"] => python::check().map(|outcome| println!("{outcome}")),
         ["debian"] => steps::package_in_debian(),
         ["dist", rest @ ..] => dist::run(rest),

@@ -5,10 +5,12 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{api, bench, c_api, deb, dist, docs, ffi, figures, fuzz, kernel, links, page, python, tidy};
+use crate::{
+    api, bench, c_api, crate_packages, deb, dist, docs, ffi, figures, fuzz, kernel, links, page, python, tidy,
+};
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -108,7 +110,7 @@ const STEPS: &[Step] = &[
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
     ("same bytes in release", || tests(&mut same_bytes("release"))),
     ("dependencies", dependencies),
-    ("packages of the crates", publishable),
+    ("packages of the crates", crate_packages::check),
     ("the Debian package", deb::check),
     ("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
     ("public items of core", api::check),
@@ -184,45 +186,6 @@ fn dependencies() -> Result<Outcome, String> {
         }
         Err(said) => return Err(said),
     })
-}
-
-/// Removes what cargo keeps of our crates from an earlier dry run, in the folders of registries without a
-/// name: it takes a package of the same version for the same package.
-fn forget_dry_runs() {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
-    let begins = |entry: &fs::DirEntry, with: &str| entry.file_name().to_string_lossy().starts_with(with);
-    for part in home.into_iter().flat_map(|h| ["src", "cache"].map(|part| h.join("registry").join(part))) {
-        for registry in entries(&part).filter(|e| begins(e, "-")) {
-            for of_ours in entries(&registry.path()).filter(|e| begins(e, "fairhead-")) {
-                let path = of_ours.path();
-                let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-            }
-        }
-    }
-}
-
-/// Packages all crates that can be published, in order, and builds each from its package.
-fn publishable() -> Result<Outcome, String> {
-    forget_dry_runs();
-    // What this builds is never run.
-    let mut publish = cargo("publish --workspace --dry-run --locked --allow-dirty");
-    match capture(publish.env("CARGO_PROFILE_DEV_DEBUG", "0")) {
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let count = said.lines().filter(|l| l.trim_start().starts_with("Packaged ")).count();
-            Ok(Outcome::Passed(format!("{count} crates can be published")))
-        }
-        Err(said)
-            if ["failed to download", "Could not resolve host", "failed to fetch"]
-                .iter()
-                .any(|w| said.contains(w)) =>
-        {
-            Ok(Outcome::Skipped("no registry can be reached".to_owned()))
-        }
-        Err(said) => Err(said),
-    }
 }
 
 /// Installs what tests like to have, where this may be done. Without it they are skipped.

@@ -1,0 +1,65 @@
+//! Whether the crates can be published: each is packaged, and compiled from its package.
+//!
+//! `cargo publish --dry-run` says the same and takes twice as long, as it generates code that nobody runs, for
+//! dependencies that are compiled already. So packages are made without that, unpacked beside each other in
+//! `target/package/unpacked`, and told to use one another instead of what a registry has. Each is then checked by
+//! itself: with the features that it asks for, and not with those that another crate asks for.
+//!
+//! What it does not do: ask a registry whether a version is free, or whether the descriptions are as it wants
+//! them. `cargo publish` does that on the day.
+
+use crate::dist;
+use crate::shell::{capture, cargo, command, root};
+use crate::steps::Outcome;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Packages all crates, and compiles those that can be published.
+pub(crate) fn check() -> Result<Outcome, String> {
+    let packages = dist::target().join("package");
+    let unpacked = packages.join("unpacked");
+    let _ = fs::remove_dir_all(&packages);
+    fs::create_dir_all(&unpacked).map_err(|e| format!("{}: {e}", unpacked.display()))?;
+    capture(&mut cargo("package --workspace --no-verify --locked --allow-dirty --quiet"))?;
+    for package in files(&packages, "crate")? {
+        capture(command("tar", "xzf").arg(&package).arg("-C").arg(&unpacked))?;
+    }
+    let names = published(&unpacked)?;
+    let mut manifest = "[workspace]\nmembers = [\"*\"]\nresolver = \"3\"\n\n[patch.crates-io]\n".to_owned();
+    for (name, folder) in &names {
+        let _ = writeln!(manifest, "{name} = {{ path = \"{folder}\" }}");
+    }
+    dist::write(&unpacked.join("Cargo.toml"), manifest.as_bytes())?;
+    dist::copy(&root().join("Cargo.lock"), &unpacked.join("Cargo.lock"))?;
+    for (name, _) in &names {
+        let mut check = cargo("check --quiet --offline --package");
+        capture(check.arg(name).current_dir(&unpacked).env("CARGO_TARGET_DIR", dist::target()))?;
+    }
+    Ok(Outcome::Passed(format!("{} crates can be published", names.len())))
+}
+
+/// The files of a folder with this ending.
+fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    Ok(paths.filter(|path| path.extension().is_some_and(|e| e == ending)).collect())
+}
+
+/// The names and folders of the unpacked crates that may be published. The others are removed.
+fn published(unpacked: &Path) -> Result<Vec<(String, String)>, String> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(unpacked).map_err(|e| format!("{}: {e}", unpacked.display()))?.flatten() {
+        let folder = entry.file_name().to_string_lossy().into_owned();
+        let manifest =
+            fs::read_to_string(entry.path().join("Cargo.toml")).map_err(|e| format!("{folder}: {e}"))?;
+        if manifest.lines().any(|line| line == "publish = false") {
+            fs::remove_dir_all(entry.path()).map_err(|e| format!("{folder}: {e}"))?;
+            continue;
+        }
+        let (name, _) = folder.rsplit_once('-').ok_or_else(|| format!("{folder}: no version in the name"))?;
+        names.push((name.to_owned(), folder));
+    }
+    names.sort();
+    Ok(names)
+}
