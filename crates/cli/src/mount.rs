@@ -119,7 +119,7 @@ mod tests {
             (&["a,wieght=2"], "--group a,wieght=2: unknown key 'wieght'; did you mean 'weight'?"),
             (
                 &["a,readonly"],
-                "--group a,readonly: unknown key 'readonly'; there are weight, leaf_weight, class, rbps, wbps, riops, wiops, burst, min_iops",
+                "--group a,readonly: unknown key 'readonly'; there are weight, leaf_weight, class, rbps, wbps, riops, wiops, burst, min_iops, latency",
             ),
             (&["a,weight"], "--group a,weight: weight has no value"),
             (&["a,weight=10001"], "--group a,weight=10001: weight=10001: 1 to 10000"),

@@ -109,6 +109,22 @@ fn a_disk_is_changed_while_it_is_served() {
     assert!(!place.0.path().join("c").exists(), "the socket is gone");
 }
 
+/// A latency target of a served disk, under the scheduler that keeps it: a word of an export, and of `ctl`.
+#[test]
+fn a_group_has_a_latency_target() {
+    let place = Place::new();
+    let text = place.says(
+        &["--sched", "iolatency", "--set", "win=20ms", "--export", "vm3=disk.img,readonly,latency=3ms"],
+        "set -e; $f ctl $control set vm1 latency=5ms; $f ctl $control; $f top $control --interval 50ms --count 1",
+    );
+    let end = text.find("\n}\n").unwrap() + 3;
+    let stats: serde_json::Value = serde_json::from_str(&text[..end]).unwrap();
+    assert_eq!((&stats["scheduler"], &stats["tunables"]["win"]), (&"iolatency".into(), &"20ms".into()));
+    let targets: Vec<_> = [1, 2, 3].map(|i| stats["groups"][i]["latency_target_ns"].as_u64()).to_vec();
+    assert_eq!(targets, [Some(5_000_000), None, Some(3_000_000)]);
+    assert!(text[end..].contains("latency=5.00ms"), "{text}");
+}
+
 #[test]
 fn top_prints_a_table_for_each_interval() {
     let place = Place::new();

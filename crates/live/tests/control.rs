@@ -110,15 +110,21 @@ fn groups_and_what_they_are_told() {
     let disk = place.disk("bfq");
     let _control = place.control(&disk);
     let mut c = place.caller();
-    done(&mut c, "make vm/web weight=300 class=rt rbps=50m wiops=100 burst=1s min_iops=20 leaf_weight=7");
+    done(
+        &mut c,
+        "make vm/web weight=300 class=rt rbps=50m wiops=100 burst=1s min_iops=20 leaf_weight=7 latency=5ms",
+    );
     let all = stats(&mut c);
     let web = group(&all, "vm/web");
     assert_eq!((&web["weight"], &web["leaf_weight"], &web["class"]), (&300.into(), &7.into(), &"rt".into()));
     assert_eq!(web["max"]["rbps"], 50 << 20);
     assert_eq!((&web["max"]["wbps"], &web["max"]["wiops"]), (&"max".into(), &100.into()));
     assert_eq!((&web["max"]["burst_ns"], &web["min_iops"]), (&1_000_000_000.into(), &20.into()));
+    assert_eq!(web["latency_target_ns"], 5_000_000);
     assert_eq!(group(&all, "vm")["weight"], 100, "made on the way");
-    done(&mut c, "set vm/web weight=400 rbps=max");
+    assert!(group(&all, "vm")["latency_target_ns"].is_null());
+    done(&mut c, "set vm/web weight=400 rbps=max latency=max");
+    assert!(group(&stats(&mut c), "vm/web")["latency_target_ns"].is_null());
     let all = stats(&mut c);
     assert_eq!(
         (&group(&all, "vm/web")["weight"], &group(&all, "vm/web")["class"]),
@@ -136,6 +142,7 @@ fn groups_and_what_they_are_told() {
         ("make /", "group /: there is one; set changes it"),
         ("remove vm", "group vm: group"),
         ("remove /", "the root group can be neither changed nor removed"),
+        ("set / latency=1ms", "group /: the root group can be neither changed nor removed"),
         ("set / weight=3", "group /: the root group can be neither changed nor removed"),
     ] {
         let e = say(&mut c, words).unwrap_err();
@@ -154,7 +161,7 @@ fn another_scheduler_has_the_groups_as_they_are() {
     let _control = place.control(&disk);
     let mut c = place.caller();
     for words in [
-        "make a/b/c weight=300 leaf_weight=5 class=idle rbps=1m riops=10 burst=1s min_iops=3",
+        "make a/b/c weight=300 leaf_weight=5 class=idle rbps=1m riops=10 burst=1s min_iops=3 latency=7ms",
         "make d leaf_weight=9",
         "make e/f weight=2",
         "remove e/f",
@@ -166,7 +173,7 @@ fn another_scheduler_has_the_groups_as_they_are() {
     }
     let told = |mut all: Value| {
         let groups = all["groups"].as_array_mut().unwrap();
-        let keys = ["group", "weight", "leaf_weight", "class", "max", "min_iops"];
+        let keys = ["group", "weight", "leaf_weight", "class", "max", "min_iops", "latency_target_ns"];
         groups
             .iter_mut()
             .for_each(|g| g.as_object_mut().unwrap().retain(|key, _| keys.contains(&key.as_str())));

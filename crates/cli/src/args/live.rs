@@ -114,6 +114,7 @@ pub(crate) enum TlsArg {
 const SERVE_LEGEND: &str = "\
 Settings of an export: weight=1…10000 (default 100), class=rt|be|idle (default be); limits rbps=, wbps= in bytes per \
 second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests per second; \
+latency=, the mean latency that it should have (such as 5ms), under a scheduler that keeps such targets; \
 leaf_weight= and burst= as in docs/control.md; group=PATH (default: a group named after the export); readonly; \
 description=TEXT; allow_uid=N, allow_gid=N, which may be repeated: the users and groups that may open the export over \
 a Unix socket, which every process can connect to then; allow_tls=NAME, which may be repeated: the TLS clients that may \
@@ -155,7 +156,7 @@ exports of a server. export add NAME=FILE[,KEY=VALUE…]: serve another file, wi
 remove NAME [--force]: refuse new connections; with --force, end those that there are. export resize NAME SIZE: change \
 the size of the image, such as 20g; new connections see it. Keys: weight=, \
 leaf_weight=, 1…10000; class=rt|be|idle; rbps=, wbps= in bytes per second (such as 50m), riops=, wiops= in requests \
-per second, or max for no limit; burst=, a time; min_iops=, requests per second. See docs/control.md.";
+per second, or max for no limit; burst=, a time; min_iops=, requests per second; latency=, a time such as 5ms, or max for no target. See docs/control.md.";
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
@@ -249,7 +250,8 @@ pub(crate) struct MountArgs {
 /// Help below the options of `mount`: the settings of a group.
 const MOUNT_LEGEND: &str = "\
 Settings of a group: weight=1…10000 (default 100), class=rt|be|idle (default be); limits rbps=, wbps= in bytes per \
-second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests per second. Ctrl-C, \
+second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests per second; \
+latency=, the mean latency that it should have (such as 5ms), under a scheduler that keeps such targets. Ctrl-C, \
 SIGTERM or `umount MOUNTPOINT` ends it. See docs/mount.md.";
 
 #[derive(Debug, Args)]

@@ -14,6 +14,8 @@ use fairhead_sim::metrics::rate;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+use super::time;
+
 /// What happened between two looks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interval {
@@ -205,7 +207,7 @@ fn got(before: &Value, after: &Value) -> Got {
     }
 }
 
-/// The limits and the guarantee of a group.
+/// The limits, the guarantee and the target of a group.
 fn limits(group: &Value) -> String {
     let max = &group["max"];
     let mut words: Vec<String> = ["rbps", "wbps"]
@@ -215,6 +217,9 @@ fn limits(group: &Value) -> String {
         .collect();
     if let Some(n) = group["min_iops"].as_u64().filter(|&n| n > 0) {
         words.push(format!("min_iops={n}"));
+    }
+    if let Some(ns) = group["latency_target_ns"].as_u64() {
+        words.push(format!("latency={}", time(Duration::from_ns(ns))));
     }
     words.join(" ")
 }

@@ -27,11 +27,13 @@ pub struct Change {
     pub burst: Option<Duration>,
     /// The requests a second that it gets at least.
     pub min_iops: Option<u32>,
+    /// The mean latency that its requests should have; `Some(None)`: any.
+    pub latency: Option<Option<Duration>>,
 }
 
 /// The names of a group's settings: the keys of a [`Change`].
-pub const GROUP_KEYS: [&str; 9] =
-    ["weight", "leaf_weight", "class", "rbps", "wbps", "riops", "wiops", "burst", "min_iops"];
+pub const GROUP_KEYS: [&str; 10] =
+    ["weight", "leaf_weight", "class", "rbps", "wbps", "riops", "wiops", "burst", "min_iops", "latency"];
 
 impl Change {
     /// Takes a group's settings out of a request.
@@ -40,7 +42,7 @@ impl Change {
         for key in GROUP_KEYS {
             let Some(value) = map.remove(key) else { continue };
             let is_number = value.is_number();
-            // Nothing is no limit.
+            // Nothing is no limit, and no target.
             let text = if value.is_null() { "max".to_owned() } else { text(key, value)? };
             change.put(key, text.trim(), is_number)?;
         }
@@ -85,6 +87,7 @@ impl Change {
                 }
                 self.burst = Some(burst);
             }
+            "latency" => self.latency = Some(target(key, text)?),
             _ => {
                 let n = value::count(key, text, "a number of requests a second")?;
                 let n = u32::try_from(n).map_err(|_| format!("min_iops={n}: no disk does that"))?;
@@ -110,6 +113,17 @@ fn most(key: &str, text: &str, n: u64) -> Result<Option<NonZeroU64>, String> {
     NonZeroU64::new(n)
         .map(Some)
         .ok_or_else(|| format!("{key}={}: would never do anything; max is no limit", clean(text)))
+}
+
+/// A latency, or any.
+fn target(key: &str, text: &str) -> Result<Option<Duration>, String> {
+    if text == "max" {
+        return Ok(None);
+    }
+    match value::time_ns(key, text)? {
+        0 => Err(format!("{key}={}: no disk does that; write a time such as 5ms, or max", clean(text))),
+        ns => Ok(Some(Duration::from_ns(ns))),
+    }
 }
 
 fn weight(key: &str, text: &str) -> Result<Weight, String> {

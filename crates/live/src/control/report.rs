@@ -9,7 +9,7 @@ use crate::latency::Latency;
 use crate::nbd::ExportStats;
 use fairhead_core::config::Shown;
 use fairhead_core::groups::{GroupStats, Split};
-use fairhead_core::units::{Class, Instant};
+use fairhead_core::units::{Class, Duration, Instant};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
@@ -90,6 +90,7 @@ fn group(g: &Group) -> Value {
         put("class", json!(class(g.settings.class)));
         put("max", books::limits(&g.settings.max));
         put("min_iops", json!(g.settings.min.iops));
+        put("latency_target_ns", json!(g.settings.latency.map(Duration::as_ns)));
     }
     put("leaf_weight", json!(g.settings.leaf_weight.get()));
     put("read_latency", latency(g.latency.as_ref().map(|l| &l[0])));

@@ -28,7 +28,7 @@ fn each_command_and_each_word_of_it() {
     assert_eq!(parse(r#"{"do":"remove","group":"/a//b/"}"#), Request::Remove("a/b".to_owned()));
     assert_eq!(parse(r#"{"do":"make","group":"a"}"#), Request::Make("a".to_owned(), Change::default()));
     let all = r#"{"do":"set","group":"a","weight":300,"leaf_weight":"7","class":"rt","rbps":"50m","wbps":1000,
-        "riops":5,"wiops":"max","burst":"1s","min_iops":3}"#;
+        "riops":5,"wiops":"max","burst":"1s","min_iops":3,"latency":"5ms"}"#;
     let change = Change {
         weight: Weight::new(300),
         leaf_weight: Weight::new(7),
@@ -39,12 +39,16 @@ fn each_command_and_each_word_of_it() {
         wiops: Some(None),
         burst: Some(Duration::from_secs(1)),
         min_iops: Some(3),
+        latency: Some(Some(Duration::from_ms(5))),
     };
     assert_eq!(parse(all), Request::Set("a".to_owned(), change));
     assert_eq!(
         parse(r#"{"do":"set","group":"a","rbps":null}"#),
         Request::Set("a".to_owned(), Change { rbps: Some(None), ..Change::default() })
     );
+    let none = Request::Set("a".to_owned(), Change { latency: Some(None), ..Change::default() });
+    assert_eq!(parse(r#"{"do":"set","group":"a","latency":null}"#), none);
+    assert_eq!(words("set a latency=max"), Ok(none));
     let mut cfq = (preset("cfq").unwrap().config)();
     assert_eq!(parse(r#"{"do":"sched","name":"cfq"}"#), Request::Sched(Box::new(cfq)));
     cfq.set("slice_idle", 4_000_000).unwrap();
@@ -106,7 +110,7 @@ fn words_say_the_same() {
         ("set a weight=3 weight=4", "set: weight is said twice"),
         (
             "set a group=b",
-            "set: unknown word 'group'; there are weight, leaf_weight, class, rbps, wbps, riops, wiops, burst, min_iops",
+            "set: unknown word 'group'; there are weight, leaf_weight, class, rbps, wbps, riops, wiops, burst, min_iops, latency",
         ),
         ("sched", "sched: which name?"),
         ("sched cfq slice_idle", "sched: 'slice_idle' has no '='; write slice_idle=4ms"),
@@ -137,6 +141,14 @@ fn mistakes_name_what_would_be_right() {
         (r#"{"do":"set","group":"a","weight":-1}"#, "weight=-1: 1 to 10000"),
         (r#"{"do":"set","group":"a","weight":1e3}"#, "weight=1000.0: 1 to 10000"),
         (r#"{"do":"set","group":"a","weight":[]}"#, "weight: neither a number nor a text"),
+        (
+            r#"{"do":"set","group":"a","latency":0}"#,
+            "latency=0: no disk does that; write a time such as 5ms, or max",
+        ),
+        (
+            r#"{"do":"set","group":"a","latency":5}"#,
+            "latency=5: times have a unit: us, ms, s, m or h, as in 8ms",
+        ),
         (r#"{"do":"set","group":"a","class":"fast"}"#, "class=fast: rt, be or idle"),
         (r#"{"do":"set","group":"a","rbps":"50"}"#, "rbps=50: sizes have a unit: b, k, m, g or t, as in 50m"),
         (r#"{"do":"set","group":"a","riops":0}"#, "riops=0: would never do anything; max is no limit"),

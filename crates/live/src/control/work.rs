@@ -13,7 +13,7 @@ use crate::nbd::{Export, Exports};
 use fairhead_core::config::ConfigError;
 use fairhead_core::groups::{GroupStats, Refusal};
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::units::{Class, GroupId, Id, Instant, Weight};
+use fairhead_core::units::{Class, Duration, GroupId, Id, Instant, Weight};
 use fairhead_core::{Control, Limits, Max, Min};
 use serde_json::{Value, json};
 
@@ -82,6 +82,7 @@ pub(super) struct GroupSettings {
     pub(super) class: Class,
     pub(super) max: Max,
     pub(super) min: Min,
+    pub(super) latency: Option<Duration>,
 }
 
 impl GroupSettings {
@@ -93,6 +94,7 @@ impl GroupSettings {
             class: groups.class(id),
             max: groups.max(id),
             min: groups.min(id),
+            latency: groups.latency(id),
         }
     }
 }
@@ -213,6 +215,7 @@ fn tell(context: &mut Context, id: GroupId, change: &Change) -> Result<(), Refus
             wiops: Some(old.max.wiops),
             burst: Some(old.max.burst),
             min_iops: Some(old.min.iops),
+            latency: change.latency.map(|_| old.latency),
         };
         for c in changes(id, &back, &old) {
             // Of the root nothing but its leaf weight can have changed.
@@ -236,6 +239,7 @@ fn changes(id: GroupId, change: &Change, old: &GroupSettings) -> impl Iterator<I
         min.filter(|_| max.is_some()).map(|_| Control::SetMin(id, Min::default())),
         max.map(|m| Control::SetMax(id, m)),
         min.map(|m| Control::SetMin(id, m)),
+        change.latency.map(|t| Control::SetLatency(id, t)),
     ]
     .into_iter()
     .flatten()
