@@ -81,6 +81,13 @@ pub(crate) fn part_of(path: &Path) -> PathBuf {
     PathBuf::from(part)
 }
 
+/// Removes files that another process, which is gone, has not completed.
+pub(crate) fn remove_parts(parts: &[PathBuf]) {
+    for part in parts {
+        let _ = std::fs::remove_file(part);
+    }
+}
+
 /// Ends the program at once, without the files that are not complete.
 pub(crate) fn exit_without_parts(code: i32) -> ! {
     // Kept until the end: nothing is begun or completed any more.

@@ -27,7 +27,8 @@ impl RecordingArgs {
         self.files().any(|f| f.as_os_str() == "-")
     }
 
-    fn files(&self) -> impl Iterator<Item = &Path> {
+    /// The files that are asked for.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         [&self.requests, &self.trace_out, &self.timeline].into_iter().flatten().map(|p| p.as_path())
     }
 }

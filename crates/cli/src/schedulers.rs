@@ -9,6 +9,7 @@ use fairhead_core::sched::outside::{Config, Factory};
 use fairhead_lab::schedulers::{self, catalogue};
 use fairhead_plugin::{Verdict, is_library, is_watched, open, supervise};
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::args::{Cli, Command};
@@ -60,6 +61,13 @@ fn names_library(cli: &Cli) -> bool {
     }
 }
 
+/// The recordings that the command writes while it runs: after a crash of the child nobody but its parent can
+/// remove what there is of them. One that somebody else writes at this moment is none of ours.
+fn recordings(cli: &Cli) -> Vec<PathBuf> {
+    let Some(Command::Run(args)) = &cli.command else { return Vec::new() };
+    args.record.files().map(out::part_of).filter(|part| !part.exists()).collect()
+}
+
 /// Runs the command in a child process if it loads a library, and returns how that ended. In the child, and
 /// for a command that loads none, it returns nothing: go on.
 pub(crate) fn in_child(cli: &Cli) -> Option<ExitCode> {
@@ -71,6 +79,7 @@ pub(crate) fn in_child(cli: &Cli) -> Option<ExitCode> {
         let watched = fairhead_plugin::watch();
         return watched.err().map(|e| fail(&CliError::Failed(format!("cannot watch libraries: {e}"))));
     }
+    let parts = recordings(cli);
     Some(match supervise(std::env::args_os()) {
         Ok(Verdict::Exit(code)) => ExitCode::from(code),
         Ok(Verdict::Broken(line)) => {
@@ -78,6 +87,7 @@ pub(crate) fn in_child(cli: &Cli) -> Option<ExitCode> {
             if io::stderr().is_terminal() {
                 let _ = write!(io::stderr(), "\r\x1b[2K");
             }
+            out::remove_parts(&parts);
             fail(&CliError::Failed(line))
         }
         Err(e) => fail(&CliError::Failed(format!("cannot start a process for libraries: {e}"))),

@@ -80,6 +80,30 @@ fn a_crash_names_the_function_and_the_last_request() {
     faulty("STACK", 1, &["', insert: crashed (SIGSEGV"]);
 }
 
+/// Recordings are written under another name until they are complete; a crash leaves none of that behind.
+#[test]
+fn a_crash_leaves_no_part_of_a_recording_behind() {
+    let Some(folder) = with_fault("CRASH") else { return };
+    std::fs::write(folder.path().join("r.csv"), "before").expect("a file");
+    let before = names(folder.path());
+    let run = ["run", "job.fio", "--sched", "./libfaulty.so"];
+    let files = ["--requests", "r.csv", "--trace-out", "t.blktrace", "--timeline", "t.json"];
+    let (line, code) = refused(&fairhead(folder.path(), &[&run[..], &files].concat()));
+    assert!(line.contains("insert: crashed") && code == Some(1), "{line}");
+    assert_eq!(names(folder.path()), before);
+    assert_eq!(std::fs::read_to_string(folder.path().join("r.csv")).expect("a file"), "before");
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Vec<std::ffi::OsString> {
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn a_function_that_does_not_return_is_ended() {
     faulty("LOOP", 1, &["', dispatch: has not returned for 5 s (an endless loop?)", "last request: tag "]);
