@@ -185,7 +185,9 @@ struct fh_scheduler_control {
 };
 
 /* Settings of control groups that a scheduler keeps: fh_scheduler_ops.keeps. */
-enum { FH_KEEPS_WEIGHT = 1, FH_KEEPS_LEAF_WEIGHT = 2, FH_KEEPS_CLASS = 4, FH_KEEPS_MIN = 8 };
+enum {
+	FH_KEEPS_WEIGHT = 1, FH_KEEPS_LEAF_WEIGHT = 2, FH_KEEPS_CLASS = 4, FH_KEEPS_MIN = 8, FH_KEEPS_LATENCY = 16
+};
 
 /*
  * The table. What is marked "may be null" does nothing then, or what is said there. `self` is the memory of
@@ -272,6 +274,49 @@ struct fh_scheduler_ops {
 	/* Walks everything, for tests. Returns 0 if it is consistent. May be null. */
 	int32_t (*check)(void *self);
 };
+
+/*
+ * A table of the requests by tag, for a scheduler that needs no better one. The type of an instance ends with
+ * `struct fh_entry entry[];`. FH_TABLE(struct mine), without a semicolon, defines memory(), insert(), grown()
+ * and joined(), and FH_TABLE_OPS puts them into the table of functions.
+ */
+struct fh_entry {
+	struct fh_request request; /* as long as it is now */
+	uint64_t since_ns;         /* when it came; of joined requests when the first of them came */
+	uint32_t waits;            /* 1: it waits; dispatch() writes 0 when it answers with it */
+};
+
+#define FH_TABLE(type)                                                                                         \
+	static size_t fh_table_memory(const struct fh_scheduler_limits *limits)                                \
+	{                                                                                                      \
+		return sizeof(type) + limits->tags * sizeof(struct fh_entry);                                  \
+	}                                                                                                      \
+	static void fh_table_insert(void *self, uint64_t now_ns, uint16_t tag, const struct fh_request *rq)    \
+	{                                                                                                      \
+		struct fh_entry *entry = &((type *)self)->entry[tag];                                          \
+		entry->request = *rq;                                                                          \
+		entry->since_ns = now_ns;                                                                      \
+		entry->waits = 1;                                                                              \
+	}                                                                                                      \
+	static void fh_table_grown(void *self, uint64_t now_ns, uint16_t tag, int32_t end, uint16_t added,     \
+	                           const struct fh_request *part, const struct fh_request *whole)              \
+	{                                                                                                      \
+		(void)now_ns, (void)end, (void)added, (void)part;                                              \
+		((type *)self)->entry[tag].request = *whole;                                                   \
+	}                                                                                                      \
+	static void fh_table_joined(void *self, uint64_t now_ns, uint16_t kept, uint16_t gone,                 \
+	                            const struct fh_request *whole)                                            \
+	{                                                                                                      \
+		struct fh_entry *to = &((type *)self)->entry[kept], *from = &((type *)self)->entry[gone];      \
+		(void)now_ns;                                                                                  \
+		if (from->since_ns < to->since_ns)                                                             \
+			to->since_ns = from->since_ns;                                                         \
+		to->request = *whole;                                                                          \
+		from->waits = 0;                                                                               \
+	}
+
+#define FH_TABLE_OPS                                                                                           \
+	.memory = fh_table_memory, .insert = fh_table_insert, .grown = fh_table_grown, .joined = fh_table_joined
 
 /* The function that a library has. */
 const struct fh_scheduler_ops *fairhead_scheduler(void);

@@ -25,6 +25,7 @@ pub const FH_KEEPS_WEIGHT: u32 = 1;
 pub const FH_KEEPS_LEAF_WEIGHT: u32 = 2;
 pub const FH_KEEPS_CLASS: u32 = 4;
 pub const FH_KEEPS_MIN: u32 = 8;
+pub const FH_KEEPS_LATENCY: u32 = 16;
 
 /// `struct fh_request`.
 #[repr(C)]

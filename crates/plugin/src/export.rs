@@ -7,9 +7,9 @@
 //! A panic does not pass into C: it ends the run with its text.
 
 use crate::abi::{
-    FH_EMPTY, FH_HOLD, FH_ISSUE, FH_KEEPS_CLASS, FH_KEEPS_LEAF_WEIGHT, FH_KEEPS_MIN, FH_KEEPS_WEIGHT,
-    FH_NO_TAG, FhRequest, FhSchedulerAnswer, FhSchedulerControl, FhSchedulerLimits, FhSchedulerOps,
-    FhSchedulerTunable, VERSION,
+    FH_EMPTY, FH_HOLD, FH_ISSUE, FH_KEEPS_CLASS, FH_KEEPS_LATENCY, FH_KEEPS_LEAF_WEIGHT, FH_KEEPS_MIN,
+    FH_KEEPS_WEIGHT, FH_NO_TAG, FhRequest, FhSchedulerAnswer, FhSchedulerControl, FhSchedulerLimits,
+    FhSchedulerOps, FhSchedulerTunable, VERSION,
 };
 use crate::words;
 use fairhead_core::config::{Tunables, Unit};
@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
 /// Exports a scheduler from a library: its type, its name, what it does in a few words, and the settings of
-/// control groups that it keeps, if any (`weight`, `leaf_weight`, `class`, `min_iops`).
+/// control groups that it keeps, if any (`weight`, `leaf_weight`, `class`, `min_iops`, `latency`).
 ///
 /// The crate's type is `cdylib` (and `rlib`, if its tests use the type). One library has one scheduler.
 ///
@@ -79,6 +79,7 @@ pub fn table<S: Scheduler>(name: &str, about: &str, keeps: &[&str]) -> FhSchedul
         "leaf_weight" => FH_KEEPS_LEAF_WEIGHT,
         "class" => FH_KEEPS_CLASS,
         "min_iops" => FH_KEEPS_MIN,
+        "latency" => FH_KEEPS_LATENCY,
         other => panic!("'{other}' is no setting of control groups"),
     };
     FhSchedulerOps {

@@ -5,7 +5,7 @@
 //!   include/fairhead-scheduler.h   the interface, for people and C
 //!       │
 //!   abi, words                     the same in Rust; core's types to and from it
-//!       ├── export                 in a library: the table of a Rust scheduler
+//!       ├── export, prelude        in a library: the table of a Rust scheduler; the names that it needs
 //!       └── load ─► hosted         in the program: opens and checks a library; drives an instance
 //!                     │
 //!                   watch          what a library is doing, in memory that two processes share
@@ -40,6 +40,7 @@ pub mod abi;
 pub mod export;
 mod hosted;
 mod load;
+pub mod prelude;
 mod supervise;
 mod watch;
 mod words;

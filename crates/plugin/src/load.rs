@@ -8,8 +8,8 @@
 //! [`Factory`] that is leaked on purpose.
 
 use crate::abi::{
-    FH_KEEPS_CLASS, FH_KEEPS_LEAF_WEIGHT, FH_KEEPS_MIN, FH_KEEPS_WEIGHT, FhSchedulerOps, FhSchedulerTunable,
-    SYMBOL, VERSION,
+    FH_KEEPS_CLASS, FH_KEEPS_LATENCY, FH_KEEPS_LEAF_WEIGHT, FH_KEEPS_MIN, FH_KEEPS_WEIGHT, FhSchedulerOps,
+    FhSchedulerTunable, SYMBOL, VERSION,
 };
 use crate::hosted::{Hosted, Library};
 use crate::watch::{Function, Watched, register};
@@ -257,6 +257,7 @@ fn plugin(ops: &'static FhSchedulerOps, path: &str, number: u32, identity: u64) 
         (FH_KEEPS_LEAF_WEIGHT, "leaf_weight"),
         (FH_KEEPS_CLASS, "class"),
         (FH_KEEPS_MIN, "min_iops"),
+        (FH_KEEPS_LATENCY, "latency"),
     ];
     Ok(Plugin {
         library: Library { ops, path: path.to_owned(), number, tunables: tunables.leak() },

@@ -4,67 +4,35 @@
  */
 #include "fairhead-scheduler.h"
 
-struct entry { uint64_t start, end, since; int waits; };
-struct upwards { uint64_t patience, head; uint32_t tags; struct entry entry[]; };
-
-static size_t memory(const struct fh_scheduler_limits *limits)
-{
-	return sizeof(struct upwards) + limits->tags * sizeof(struct entry);
-}
+struct upwards { uint64_t patience, head; uint32_t tags; struct fh_entry entry[]; };
+FH_TABLE(struct upwards)
 
 static int32_t create(void *self, const struct fh_scheduler_limits *limits, const uint64_t *values)
 {
-	struct upwards *u = self;
-	u->tags = limits->tags;
-	u->patience = values[0];
+	*(struct upwards *)self = (struct upwards){ .patience = values[0], .tags = limits->tags };
 	return 0;
-}
-
-static void insert(void *self, uint64_t now, uint16_t tag, const struct fh_request *rq)
-{
-	struct upwards *u = self;
-	u->entry[tag] = (struct entry){ rq->sector, rq->sector + rq->sectors, now, 1 };
-}
-
-static void grown(void *self, uint64_t now, uint16_t tag, int32_t end, uint16_t added,
-                  const struct fh_request *part, const struct fh_request *whole)
-{
-	struct upwards *u = self;
-	(void)now, (void)end, (void)added, (void)part;
-	u->entry[tag].start = whole->sector;
-	u->entry[tag].end = whole->sector + whole->sectors;
-}
-
-static void joined(void *self, uint64_t now, uint16_t kept, uint16_t gone, const struct fh_request *whole)
-{
-	struct upwards *u = self;
-	struct entry *to = &u->entry[kept], *from = &u->entry[gone];
-	if (from->since < to->since)
-		to->since = from->since;
-	from->waits = 0;
-	grown(u, now, kept, FH_MERGED_BACK, gone, NULL, whole);
 }
 
 static int32_t dispatch(void *self, uint64_t now, struct fh_scheduler_answer *answer)
 {
 	struct upwards *u = self;
-	struct entry *ahead = NULL, *lowest = NULL, *oldest = NULL;
-	for (struct entry *e = u->entry; e < u->entry + u->tags; e++) {
+	struct fh_entry *ahead = NULL, *lowest = NULL, *oldest = NULL;
+	for (struct fh_entry *e = u->entry; e < u->entry + u->tags; e++) {
 		if (!e->waits)
 			continue;
-		if (!oldest || e->since < oldest->since)
+		if (!oldest || e->since_ns < oldest->since_ns)
 			oldest = e;
-		if (!lowest || e->start < lowest->start)
+		if (!lowest || e->request.sector < lowest->request.sector)
 			lowest = e;
-		if (e->start >= u->head && (!ahead || e->start < ahead->start))
+		if (e->request.sector >= u->head && (!ahead || e->request.sector < ahead->request.sector))
 			ahead = e;
 	}
 	if (!oldest)
 		return FH_EMPTY;
-	int late = now - oldest->since > u->patience;
-	struct entry *next = late ? oldest : ahead ? ahead : lowest;
+	int late = now - oldest->since_ns > u->patience;
+	struct fh_entry *next = late ? oldest : ahead ? ahead : lowest;
 	next->waits = 0;
-	u->head = next->end;
+	u->head = next->request.sector + next->request.sectors;
 	answer->tag = (uint16_t)(next - u->entry);
 	answer->why = late ? FH_WHY_FIFO_EXPIRED : FH_WHY_BATCH;
 	return FH_ISSUE;
@@ -77,7 +45,6 @@ static const struct fh_scheduler_tunable tunables[] = {
 
 static const struct fh_scheduler_ops ops = {
 	.abi = FH_SCHEDULER_ABI, .size = sizeof(ops), .name = "upwards", .about = "upwards and around, with patience",
-	.tunables = tunables, .tunable_count = 1,
-	.memory = memory, .create = create, .insert = insert, .grown = grown, .joined = joined, .dispatch = dispatch,
+	.tunables = tunables, .tunable_count = 1, FH_TABLE_OPS, .create = create, .dispatch = dispatch,
 };
 FH_SCHEDULER(ops)

@@ -50,8 +50,15 @@ pub trait Scheduler: Sized {
     /// `Issue`.
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch;
 
-    /// Any request that waits, without idling or regard for batches and slices; `None` when none does.
-    fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag>;
+    /// Any request that waits, without idling or regard for batches and slices; `None` when none does. A
+    /// scheduler that never answers [`Dispatch::Hold`] needs none of its own: the default is
+    /// [`Scheduler::dispatch`].
+    fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
+        match self.dispatch(cx) {
+            Dispatch::Issue(tag) => Some(tag),
+            Dispatch::Hold(_) | Dispatch::Empty => None,
+        }
+    }
 
     /// `kept` has grown at `end` by a request that was never inserted; its start may have moved.
     fn merged(&mut self, _cx: &mut Cx<'_>, _kept: Tag, _end: End) {}
