@@ -9,6 +9,7 @@
 mod support;
 
 use fairhead_core::sched::any::PRESETS;
+use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_device::{Device, DeviceParams};
 use fairhead_live::control;
 use fairhead_live::nbd::{Command, Facts, INPUT_MAX, Session, Step, TRANSFER_MAX};
@@ -110,7 +111,7 @@ pub fn control(data: &[u8]) {
         let clean = !message.chars().any(char::is_control);
         assert!(clean && !message.is_empty() && message.len() < 2000, "not one readable line: {message:?}");
     };
-    let check = |line: &[u8]| match control::Request::parse(line) {
+    let check = |line: &[u8]| match control::Request::parse(line, &Catalogue::default()) {
         Ok(control::Request::Make(group, _) | control::Request::Set(group, _)) => {
             assert!(!group.starts_with('/') && !group.ends_with('/') && !group.contains("//"), "{group:?}");
         }

@@ -5,9 +5,9 @@
 //! In `docs/schedulers` two kinds, from runs of the `fairhead` binary with seed 1, so the same bytes every
 //! time:
 //!
-//! - a page for each scheduler that has tunables, `tunables/NAME.md`: each tunable alone takes a few values,
-//!   over the jobs of [`JOBS`]. The picture and the table are of the job in which it matters most; where it
-//!   changes nothing, the page says that;
+//! - a page for each scheduler that has tunables (but [`MODELS`]), `tunables/NAME.md`: each tunable alone
+//!   takes a few values, over the jobs of [`JOBS`]. The picture and the table are of the job in which it
+//!   matters most; where it changes nothing, the page says that;
 //! - in each scheduler's own page, behind the line [`MARK`]: a table of these jobs, and where the head is
 //!   while one of them runs.
 //!
@@ -72,7 +72,7 @@ const WIDTH: usize = 110;
 const RUNTIME: &str = "10s";
 
 /// Pages of schedulers and the presets that they tell of; the last is the one whose tunables are measured.
-const PAGES: [(&str, &[&str]); 9] = [
+const PAGES: [(&str, &[&str]); 11] = [
     ("noop", &["noop"]),
     ("deadline", &["deadline-2.6.9", "deadline"]),
     ("mq-deadline", &["mq-deadline"]),
@@ -82,7 +82,13 @@ const PAGES: [(&str, &[&str]); 9] = [
     ("cfq", &["cfq-2.6.33", "cfq-2.6.34", "cfq"]),
     ("bfq", &["bfq-v0", "bfq-v8", "bfq"]),
     ("groups", &["deadline+groups", "cfq+groups", "noop+groups"]),
+    ("adios", &["adios"]),
+    ("iocost", &["iocost"]),
 ];
+
+/// Schedulers without a page of tunables: those of this one are a model of the device, of which the same few
+/// values would say nothing.
+const MODELS: [&str; 1] = ["iocost"];
 
 /// Behind it a page is made by this.
 pub(crate) const MARK: &str = "<!-- measured by cargo xtask docs -->";
@@ -142,7 +148,7 @@ pub(crate) fn run(part: Part) -> Result<Outcome, String> {
     for (page, presets) in PAGES.iter().filter(|_| !matches!(part, Part::Defaults | Part::Hero | Part::Grid))
     {
         let sched = presets[presets.len() - 1];
-        let tunables = lab.tunables(sched)?;
+        let tunables = if MODELS.contains(page) { Vec::new() } else { lab.tunables(sched)? };
         if part != Part::Pages {
             tunable_pages(&mut lab, page, sched, &tunables, check, &mut files)?;
         }

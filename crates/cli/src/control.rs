@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
+use fairhead_lab::schedulers::catalogue;
 use fairhead_live::control::{Caller, ControlOptions, ControlServer, line_of_words};
 use fairhead_live::{Disk, Error};
 use serde_json::Value;
@@ -14,7 +15,8 @@ use crate::out;
 /// What was written, checked before anything is opened.
 pub(crate) fn options(args: &ControlArgs, trust_network: bool) -> Result<ControlOptions, CliError> {
     let metrics = args.metrics.as_deref().map(|text| address("--metrics", text)).transpose()?;
-    Ok(ControlOptions { socket: args.control.clone(), metrics, trust_network, exports: None })
+    let socket = args.control.clone();
+    Ok(ControlOptions { socket, metrics, trust_network, exports: None, catalogue: catalogue() })
 }
 
 /// A port of this machine, or a port of an address.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use fairhead_lab::schedulers::catalogue;
 use fairhead_live::recording::replay;
 
 use crate::args::ReplayLiveArgs;
@@ -13,7 +14,8 @@ use crate::out;
 pub(crate) fn replay_live(args: &ReplayLiveArgs) -> Result<(), CliError> {
     let name = args.recording.display();
     let file = File::open(&args.recording).map_err(|e| CliError::Misuse(format!("{name}: {e}")))?;
-    let replayed = replay(BufReader::new(file)).map_err(|e| CliError::Misuse(format!("{name}: {e}")))?;
+    let replayed =
+        replay(BufReader::new(file), &catalogue()).map_err(|e| CliError::Misuse(format!("{name}: {e}")))?;
     if let Some(differs) = replayed.differs {
         return Err(CliError::Failed(format!("{name}: {differs}")));
     }

@@ -109,6 +109,31 @@ fn a_disk_is_changed_while_it_is_served() {
     assert!(!place.0.path().join("c").exists(), "the socket is gone");
 }
 
+/// Schedulers from outside the lineage follow each other while clients read, and a recording of that knows
+/// them.
+#[test]
+fn a_scheduler_from_outside_takes_over_while_a_disk_is_served() {
+    let place = Place::new();
+    let reads = Command::new("nbdcopy").arg("--version").output().is_ok();
+    if !reads {
+        println!("skipped: nbdcopy is not installed, so the schedulers change without clients");
+    }
+    let copy = if reads { "nbdcopy --requests=8 \"$uri\" null:; " } else { "" };
+    let changes: String = ["iocost period=20ms", "iolatency", "bfq", "adios batch_size_limit_read=4"]
+        .map(|name| format!("{copy}$f ctl $control sched {name}; "))
+        .concat();
+    let script = format!("set -e; {changes}{copy}$f ctl $control");
+    let text = place.says(&["--sched", "adios", "--record", "log"], &script);
+    let stats: serde_json::Value = serde_json::from_str(&text[..text.find("\n}\n").unwrap() + 3]).unwrap();
+    let limit = &stats["tunables"]["batch_size_limit_read"];
+    assert_eq!((&stats["scheduler"], limit), (&"adios".into(), &"4".into()));
+    assert_eq!(stats["groups"][1]["weight"], 300, "groups stay");
+    let log = place.0.path().join("log").to_str().unwrap().to_owned();
+    let out = Command::new(env!("CARGO_BIN_EXE_fairhead")).args(["replay-live", &log]).output().unwrap();
+    let told = String::from_utf8_lossy(&out.stdout);
+    assert!(told.contains("5 schedulers one after the other: all ") && out.status.success(), "{out:?}");
+}
+
 /// A latency target of a served disk, under the scheduler that keeps it: a word of an export, and of `ctl`.
 #[test]
 fn a_group_has_a_latency_target() {

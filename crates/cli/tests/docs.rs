@@ -115,8 +115,8 @@ fn every_deviation_that_the_code_marks_is_explained() {
     assert!(marks > 0, "no marks found: has their form changed?");
 }
 
-/// The pages of tunables, and the preset that each measures, as in `xtask/src/docs.rs`.
-const PAGES: [(&str, &str); 8] = [
+/// The pages of tunables, and the scheduler that each measures, as in `xtask/src/docs.rs`.
+const PAGES: [(&str, &str); 9] = [
     ("deadline", "deadline"),
     ("mq-deadline", "mq-deadline"),
     ("kyber", "kyber"),
@@ -125,6 +125,7 @@ const PAGES: [(&str, &str); 8] = [
     ("cfq", "cfq"),
     ("bfq", "bfq"),
     ("groups", "noop+groups"),
+    ("adios", "adios"),
 ];
 
 #[test]
@@ -134,8 +135,8 @@ fn every_tunable_is_on_its_page_with_the_text_that_show_prints() {
     for (page, preset) in PAGES {
         let name = format!("docs/schedulers/tunables/{page}.md");
         let text = std::fs::read_to_string(root().join(&name)).expect("a page");
-        let preset = fairhead_core::sched::any::preset(preset).expect("a preset");
-        for t in (preset.config)().list() {
+        let named = fairhead_lab::schedulers::choose_scheduler(preset).expect("a scheduler");
+        for t in named.config.list() {
             let part = text.split_once(&format!("\n## {}\n", t.name)).map(|(_, rest)| one_line(rest));
             if !part.is_some_and(|part| part.starts_with(&one_line(t.effect))) {
                 wrong.push(format!("{name} has no '## {}' with the text '{}'", t.name, one_line(t.effect)));

@@ -6,6 +6,7 @@
 mod process;
 
 use fairhead_core::sched::any::preset;
+use fairhead_lab::schedulers::catalogue;
 use fairhead_live::{Disk, DiskOptions};
 use fairhead_trace::{Format, Op};
 use process::fairhead;
@@ -48,7 +49,7 @@ fn every_request_is_read_back_with_its_times() {
     drop(disk);
     let text = fs::read_to_string(&log).unwrap();
     assert!(text.contains(" done "), "nothing was merged, and nothing in flight when the scheduler changed");
-    assert_eq!(fairhead_live::recording::replay(text.as_bytes()).unwrap().differs, None);
+    assert_eq!(fairhead_live::recording::replay(text.as_bytes(), &catalogue()).unwrap().differs, None);
 
     let trace = fairhead_trace::open(&log).unwrap();
     assert_eq!(trace.format(), Format::Live);

@@ -1,5 +1,5 @@
-//! `fairhead new-scheduler`: the folders build with the command that they name, pass their suites, and decide
-//! alike; and every command of docs/extend.md runs, in its order.
+//! `fairhead new-scheduler`: the folders build with the command that they name, pass their suites, decide alike,
+//! and get the same advice; and every command of docs/extend.md runs, in its order.
 
 #![allow(clippy::disallowed_methods, reason = "programs are real")]
 
@@ -95,6 +95,16 @@ fn both_languages_build_pass_the_suite_and_decide_alike() {
     };
     let [by_rust, by_c] = [&*library.display().to_string(), "./libmy-first.so"].map(run);
     assert!(by_rust.contains("my-first"), "{by_rust}");
+    assert_eq!(by_rust, by_c);
+    let advise = |library: &str| {
+        let mut command = command("fairhead", &c, None);
+        command.args(["advise", &job, "--sched", &format!("{library},mq-deadline"), "--rounds", "1"]);
+        said(command.args(["--runtime", "3s", "--output-format", "json"]))
+    };
+    let [by_rust, by_c] = [&*library.display().to_string(), "./libmy-first.so"].map(advise);
+    let advice: serde_json::Value = serde_json::from_str(&by_rust).expect("JSON");
+    let candidates = advice["candidates"].as_array().expect("a list");
+    assert!(candidates.iter().any(|c| c["scheduler"] == "my-first"), "{by_rust}");
     assert_eq!(by_rust, by_c);
     for (program, folder, args) in [("cargo", &rust, &["test", "--release"][..]), ("make", &c, &["test"])] {
         let passed = said(command(program, folder, Some(&target())).args(args));

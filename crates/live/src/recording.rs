@@ -3,7 +3,7 @@
 //!
 //! That is the proof that the engine drives the same machine as the lab: `fairhead replay-live` makes an
 //! elevator from the recording's first lines, repeats every event at its recorded time, and compares each
-//! decision.
+//! decision. A scheduler from outside is found by its name in the [`Catalogue`] of whoever replays.
 //!
 //! ```text
 //! fairhead live 1
@@ -25,7 +25,8 @@
 use fairhead_core::elevator::{Actuators, Control, Dispatch, Elevator, Insert, Limits};
 use fairhead_core::groups::{Max, Min, Policy, Refusal};
 use fairhead_core::request::{Op, Request};
-use fairhead_core::sched::any::{AnyConfig, AnyScheduler, PRESETS, Preset, preset};
+use fairhead_core::sched::any::{AnyConfig, AnyScheduler, PRESETS, Preset};
+use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
 use std::fmt::{self, Display};
 use std::io::{BufRead, Read};
@@ -384,10 +385,10 @@ fn read_limits(words: &mut Words<'_>) -> Result<Limits, String> {
     Ok(Limits { actuators: Actuators::at(&starts), ..limits })
 }
 
-fn read_config(words: &mut Words<'_>) -> Result<AnyConfig, String> {
+fn read_config(words: &mut Words<'_>, catalogue: &Catalogue) -> Result<AnyConfig, String> {
     let name = words.word("scheduler")?;
-    let preset = preset(name).ok_or_else(|| format!("scheduler {name}: there is none of that name"))?;
-    let mut config = (preset.config)();
+    let named = catalogue.find(name);
+    let mut config = named.ok_or_else(|| format!("scheduler {name}: there is none of that name"))?.config;
     for word in words.0.by_ref() {
         let (tunable, value) = word.split_once('=').ok_or_else(|| format!("{word}: write tunable=value"))?;
         let value = number(value).ok_or_else(|| format!("{word}: not a number"))?;
@@ -399,11 +400,11 @@ fn read_config(words: &mut Words<'_>) -> Result<AnyConfig, String> {
     Ok(config)
 }
 
-fn read_event(line: &str) -> Result<Event, String> {
+fn read_event(line: &str, catalogue: &Catalogue) -> Result<Event, String> {
     let mut words = Words(line.split_ascii_whitespace());
     let first = words.word("time")?;
     if first == "scheduler" {
-        return read_config(&mut words).map(Event::Scheduler);
+        return read_config(&mut words, catalogue).map(Event::Scheduler);
     }
     let at = number(first).filter(|&ns: &u64| ns > 0).map(Instant::from_ns);
     let at = at.ok_or_else(|| format!("{first}: a line begins with a time in ns, or \"scheduler\""))?;
@@ -420,7 +421,7 @@ fn read_event(line: &str) -> Result<Event, String> {
         "complete" => Event::Complete(at, Tag(words.number("tag")?)),
         "done" => Event::Done(at, Tag(words.number("tag")?)),
         "timer" => Event::Timer(at),
-        "tunables" => Event::Tunables(at, read_config(&mut words)?),
+        "tunables" => Event::Tunables(at, read_config(&mut words, catalogue)?),
         other => Event::Control(at, read_control(other, &mut words)?),
     };
     words.end().map(|()| event)
@@ -534,11 +535,11 @@ impl Display for Differs {
     }
 }
 
-/// Tells a recording to another elevator.
+/// Tells a recording to another elevator; `catalogue` has the schedulers that it may name.
 ///
 /// # Errors
 /// If a line is not one of a recording, or contradicts the lines before it.
-pub fn replay(mut recording: impl BufRead) -> Result<Replayed, BadLine> {
+pub fn replay(mut recording: impl BufRead, catalogue: &Catalogue) -> Result<Replayed, BadLine> {
     let mut line = 0;
     let mut next = move || -> Result<Option<(u64, String)>, BadLine> {
         line += 1;
@@ -559,7 +560,7 @@ pub fn replay(mut recording: impl BufRead) -> Result<Replayed, BadLine> {
     let mut outcome = Replayed::default();
     let mut player = Player { limits, elevator: None, now: None };
     while let Some((line, text)) = next()? {
-        let event = read_event(&text).map_err(|message| BadLine { line, message })?;
+        let event = read_event(&text, catalogue).map_err(|message| BadLine { line, message })?;
         outcome.events += 1;
         outcome.decisions += u64::from(matches!(event, Event::Dispatch(..)));
         outcome.schedulers += u64::from(matches!(event, Event::Scheduler(..)));
@@ -656,16 +657,36 @@ impl Player {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairhead_core::sched::deadline::Deadline;
+    use fairhead_core::sched::outside::{Factory, Of};
+
+    /// The presets, and one scheduler more.
+    fn catalogue() -> Catalogue {
+        static MINE: Of<Deadline> = Of::named("mine", "deadline again");
+        static OUTSIDE: [&dyn Factory; 1] = [&MINE];
+        Catalogue::new(&OUTSIDE).unwrap()
+    }
 
     #[test]
     fn every_preset_is_read_as_it_was_written() {
         for preset in PRESETS {
             let config = (preset.config)();
             let written = Event::Scheduler(config).to_string();
-            assert_eq!(read_event(&written), Ok(Event::Scheduler(config)), "{}", preset.name);
+            assert_eq!(read_event(&written, &catalogue()), Ok(Event::Scheduler(config)), "{}", preset.name);
             let event = Event::Tunables(Instant::EPOCH, config);
-            assert_eq!(read_event(&event.to_string()), Ok(event));
+            assert_eq!(read_event(&event.to_string(), &catalogue()), Ok(event));
         }
+    }
+
+    #[test]
+    fn a_scheduler_from_outside_is_found_by_its_name() {
+        let mut config = catalogue().find("mine").unwrap().config;
+        config.set("read_expire", 7_000_000).unwrap();
+        let written = Event::Scheduler(config).to_string();
+        assert!(written.starts_with("scheduler mine read_expire=7000000 "), "{written}");
+        assert_eq!(read_event(&written, &catalogue()), Ok(Event::Scheduler(config)));
+        let unknown = read_event(&written, &Catalogue::default());
+        assert_eq!(unknown.unwrap_err(), "scheduler mine: there is none of that name");
     }
 
     /// A file without an end. The test fails if more than this is read.
@@ -684,7 +705,7 @@ mod tests {
         let limits = format!("{HEAD}\nlimits ");
         for (start, at) in [("", 1), (limits.as_str(), 2)] {
             let file = start.as_bytes().chain(Endless(1 << 20));
-            let bad = replay(std::io::BufReader::new(file)).unwrap_err();
+            let bad = replay(std::io::BufReader::new(file), &catalogue()).unwrap_err();
             assert_eq!(bad.line, at);
             assert!(bad.message.contains("longer than 65536 bytes"), "{}", bad.message);
         }
@@ -692,9 +713,9 @@ mod tests {
 
     #[test]
     fn the_last_line_needs_no_end() {
-        let bad = replay(&b"fairhead live 1\nlimits tags=1"[..]).unwrap_err();
+        let bad = replay(&b"fairhead live 1\nlimits tags=1"[..], &catalogue()).unwrap_err();
         assert_eq!(bad.line, 2);
-        assert_eq!(replay(&b""[..]).unwrap_err().line, 1);
+        assert_eq!(replay(&b""[..], &catalogue()).unwrap_err().line, 1);
         let mut text = &b"a\n\nlast"[..];
         let lines = std::iter::from_fn(|| read_line(&mut text).unwrap());
         assert_eq!(lines.collect::<Vec<_>>(), ["a", "", "last"]);
@@ -721,7 +742,7 @@ mod tests {
             Control::GroupExit(group),
         ] {
             let event = Event::Control(Instant::EPOCH, change);
-            assert_eq!(read_event(&event.to_string()), Ok(event));
+            assert_eq!(read_event(&event.to_string(), &catalogue()), Ok(event));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The library against real files.
 
 use fairhead_core::sched::any::preset;
+use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_live::control::Change;
 use fairhead_live::{Disk, DiskOptions, Errno, recording};
 use std::fs;
@@ -198,16 +199,18 @@ fn what_is_recorded_live_is_decided_again() {
     let text = fs::read_to_string(&log).unwrap();
     assert_eq!(text.matches(" task_exit ").count(), 3, "a client that goes is a task that ends");
     fs::remove_file(&log).unwrap();
-    let replayed = recording::replay(text.as_bytes()).unwrap();
+    let replayed = recording::replay(text.as_bytes(), &Catalogue::default()).unwrap();
     assert_eq!((replayed.differs, replayed.schedulers), (None, 2));
     assert!(replayed.decisions >= 960, "{replayed:?}");
 
     // It can fail: one request of another task, and the story is another.
     let other = text.replacen(" be 4\n", " rt 0\n", 30);
-    let differs = recording::replay(other.as_bytes()).map(|r| r.differs);
+    let differs = recording::replay(other.as_bytes(), &Catalogue::default()).map(|r| r.differs);
     assert!(!matches!(differs, Ok(None)), "{differs:?}");
     let bad = |from: &str, to: &str| {
-        recording::replay(text.replacen(from, to, 1).as_bytes()).unwrap_err().to_string()
+        recording::replay(text.replacen(from, to, 1).as_bytes(), &Catalogue::default())
+            .unwrap_err()
+            .to_string()
     };
     assert_eq!(bad("fairhead live 1", "x"), "line 1: not a recording: \"fairhead live 1\" should be here");
     assert!(bad("tags=1024", "tags=99999999").starts_with("line 2: tags=99999999: "));

@@ -12,6 +12,7 @@ mod chance;
 use chance::{Chance, mix};
 use fairhead_core::request::State;
 use fairhead_core::sched::any::{AnyConfig, PRESETS};
+use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId, Weight};
 use fairhead_core::{Class, Control, Limits, Max};
 use fairhead_live::recording;
@@ -709,7 +710,7 @@ fn a_read_does_not_wait_for_a_question_beside_it() {
     let mut text = recording::Head(s.queue.limits()).to_string();
     s.queue.take_events().iter().for_each(|event| writeln!(text, "{event}").unwrap());
     assert_eq!(text.matches(" alone\n").count(), 2);
-    let replayed = recording::replay(text.as_bytes()).unwrap();
+    let replayed = recording::replay(text.as_bytes(), &Catalogue::default()).unwrap();
     assert_eq!(replayed.differs, None);
 }
 
@@ -1120,7 +1121,7 @@ fn holds(seed: u64) {
     }
     world.settle();
     world.queue.take_events().iter().for_each(|e| writeln!(recording, "{e}").unwrap());
-    let replayed = recording::replay(recording.as_bytes()).unwrap();
+    let replayed = recording::replay(recording.as_bytes(), &Catalogue::default()).unwrap();
     assert!(replayed.differs.is_none() && replayed.decisions > 0, "{replayed:?}");
 }
 

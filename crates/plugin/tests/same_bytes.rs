@@ -10,7 +10,7 @@ use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::sched::outside::{Config, Factory, Of};
 use fairhead_core::sched::{anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use fairhead_device::DeviceParams;
-use fairhead_outside::ADIOS;
+use fairhead_outside::{ADIOS, IOCOST, IOLATENCY};
 use fairhead_sim::journal::{self, Request, Sink};
 use fairhead_sim::{Host, Scenario, job};
 use tools::example;
@@ -33,6 +33,12 @@ const LOADS: [(&str, &str); 4] = [
         "[r]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=4\nsize=1g\ntime_based\nruntime=50ms\n[w]\nrw=randwrite\nbs=16k\ndirect=1\nsize=1g\nfsync=50\ntime_based\nruntime=50ms\n[s]\nrw=read\nbs=128k\ndirect=1\nsize=1g\ntime_based\nruntime=50ms\n",
     ),
 ];
+
+/// Two groups, one with a weight and a latency target, for those that keep such.
+const GROUPS: (&str, &str) = (
+    "sata_ssd",
+    "[global]\nbs=4k\nrw=randread\nsize=2g\ndirect=1\nioengine=libaio\ntime_based\nruntime=500ms\n[a]\niodepth=4\nthinktime=1ms\ncgroup=a\ncgroup_weight=300\n#!fh_cgroup=latency=200us\n[b]\niodepth=64\ncgroup=b\n",
+);
 
 /// Every request of a run, as text.
 #[derive(Default)]
@@ -68,8 +74,8 @@ fn run(factory: &'static dyn Factory, (disk, jobs): (&str, &str)) -> Vec<String>
     lines.0
 }
 
-fn compare(linked: &'static dyn Factory, loaded: &'static dyn Factory) {
-    for load in LOADS {
+fn compare(linked: &'static dyn Factory, loaded: &'static dyn Factory, loads: &[(&str, &str)]) {
+    for &load in loads {
         let [ours, theirs] = [linked, loaded].map(|factory| run(factory, load));
         let first = ours.iter().zip(&theirs).position(|(a, b)| a != b);
         if let Some(i) = first {
@@ -82,12 +88,12 @@ fn compare(linked: &'static dyn Factory, loaded: &'static dyn Factory) {
 #[test]
 fn adios_from_a_library_decides_as_the_linked_one() {
     let plugin = fairhead_plugin::open(&example("adios").to_string_lossy()).unwrap_or_else(|e| panic!("{e}"));
-    compare(&ADIOS, plugin);
+    compare(&ADIOS, plugin, &LOADS);
 }
 
 /// One after another: a variable of the process says which scheduler a copy of the library has.
 #[test]
-fn the_lineage_from_a_library_decides_as_inside() {
+fn others_from_a_library_decide_as_inside() {
     static NOOP: Of<noop::Noop> = Of::named("l-noop", "");
     static DEADLINE: Of<deadline::Deadline> = Of::named("l-deadline", "");
     static MQ: Of<mq_deadline::MqDeadline> = Of::named("l-mq", "");
@@ -96,7 +102,7 @@ fn the_lineage_from_a_library_decides_as_inside() {
     static TS2: Of<cfq_early::CfqTs2> = Of::named("l-ts2", "");
     static CFQ: Of<cfq::Cfq> = Of::named("l-cfq", "");
     static BFQ: Of<bfq::Bfq> = Of::named("l-bfq", "");
-    let all: [(&str, &'static dyn Factory); 8] = [
+    let all: [(&str, &'static dyn Factory); 10] = [
         ("noop", &NOOP),
         ("deadline", &DEADLINE),
         ("mq-deadline", &MQ),
@@ -105,6 +111,8 @@ fn the_lineage_from_a_library_decides_as_inside() {
         ("cfq-ts2", &TS2),
         ("cfq", &CFQ),
         ("bfq", &BFQ),
+        ("iocost", &IOCOST),
+        ("iolatency", &IOLATENCY),
     ];
     let folder = tempfile::tempdir().expect("a folder");
     for (name, linked) in all {
@@ -115,6 +123,10 @@ fn the_lineage_from_a_library_decides_as_inside() {
         let loaded = fairhead_plugin::open(&copy.to_string_lossy()).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(loaded.name(), format!("{name}-library"));
         assert_eq!(loaded.tunables(), linked.tunables(), "{name}");
-        compare(linked, loaded);
+        compare(linked, loaded, &LOADS);
+        if !linked.groups().is_empty() {
+            assert_eq!(loaded.groups(), linked.groups(), "{name}");
+            compare(linked, loaded, &[GROUPS]);
+        }
     }
 }

@@ -62,7 +62,7 @@ pub(crate) struct PyRequest {
     /// The level of its I/O priority, from 0 (most urgent) to 7.
     #[pyo3(get)]
     level: u8,
-    /// When it was inserted, in nanoseconds since the start of the run.
+    /// When it was inserted, in nanoseconds since the start of the run; of joined requests, when the first was.
     #[pyo3(get)]
     since_ns: u64,
     /// Whether `drain` took it out behind the scheduler's back: an answer of `dispatch` that names it is
@@ -392,8 +392,10 @@ impl Instance {
     fn one(&mut self, py: Python<'_>, cx: &Cx<'_>, kept: Tag, gone: Tag) -> PyResult<()> {
         let (k, g) = (cx.requests[kept].rq, cx.requests[gone].rq);
         let (rq, lost) = (self.request(kept)?.clone_ref(py), self.request(gone)?.clone_ref(py));
+        let since_ns = lost.borrow(py).since_ns;
         let mut seen = rq.borrow_mut(py);
         (seen.start, seen.sectors) = (k.start.0.min(g.start.0), k.len.0 + g.len.0);
+        seen.since_ns = seen.since_ns.min(since_ns);
         drop(seen);
         self.methods.joined.as_ref().map(|m| m.call1(py, (rq, lost))).transpose()?;
         self.requests[usize::from(gone.0)] = None;

@@ -61,6 +61,7 @@ class Elevator:
         self.seen["merged"] += 1
 
     def joined(self, kept, gone):
+        assert kept.since_ns <= gone.since_ns, "it waits for as long as the older of the two"
         self.waiting.remove(gone)
         self.seen["joined"] += 1
 

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md, and the notebooks, are executed."""
+"""The examples of docs/python.md and docs/extend.md, and the notebooks, are executed."""
 
 import json
 import re
@@ -9,19 +9,34 @@ from conftest import REPOSITORY
 PAGE = REPOSITORY / "docs/python.md"
 
 
+def executed(page, least):
+    """The names that the examples of a page leave behind, run one after another."""
+    text = page.read_text()
+    snippets = list(re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S))
+    assert len(snippets) >= least
+    names = {"__name__": "__main__"}
+    for snippet in snippets:
+        line = text[: snippet.start()].count("\n") + 1
+        # So that a traceback names the line of the page.
+        exec(compile("\n" * line + snippet[1], str(page), "exec"), names)
+    return names
+
+
+def test_a_scheduler_of_ones_own_as_the_page_has_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = executed(REPOSITORY / "docs/extend.md", 1)
+    assert "mine-in-python" in capsys.readouterr().out
+    assert names["result"].schedulers == ["mine-in-python", "none", "mq-deadline", "bfq"]
+    assert "mine-in-python" in names["advice"].candidates["scheduler"]
+    assert "</html>" in (tmp_path / "report.html").read_text()
+
+
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
     pytest.importorskip("polars")
     pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
-    text = PAGE.read_text()
-    snippets = list(re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S))
-    assert len(snippets) >= 6
-    names = {"__name__": "__main__"}
-    for snippet in snippets:
-        line = text[: snippet.start()].count("\n") + 1
-        # So that a traceback names the line of the page.
-        exec(compile("\n" * line + snippet[1], str(PAGE), "exec"), names)
+    names = executed(PAGE, 6)
     said = capsys.readouterr().out
     assert "unknown scheduler 'bfk'; did you mean 'bfq'?" in said
     startup = names["startup"]

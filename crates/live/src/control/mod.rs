@@ -40,6 +40,7 @@ use crate::disk::{Disk, Shared};
 use crate::error::{Error, ErrorKind};
 use crate::nbd::Exports;
 use crate::socket::{ForWhom, SocketFile, open_unix};
+use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_core::units::{Duration, Instant};
 use guest::{Guest, Said, Wants};
 use serde_json::{Value, json};
@@ -75,6 +76,8 @@ pub struct ControlOptions {
     pub trust_network: bool,
     /// The exports, if the disk is served over NBD.
     pub exports: Option<Exports>,
+    /// The schedulers that `sched` finds by name. Default: the presets.
+    pub catalogue: Catalogue,
 }
 
 /// A disk that can be controlled. When it is dropped, the socket is removed and clients are hung up on.
@@ -107,7 +110,8 @@ impl ControlServer {
         let (end, stop) = io::pipe().map_err(failed)?;
         let (shared, exports) = (disk.shared(), options.exports.clone());
         let (clock, guests) = (Clock::start(), Vec::new());
-        let host = Host { shared, clock, books: None, exports, unix, tcp, guests };
+        let host =
+            Host { shared, clock, books: None, exports, catalogue: options.catalogue, unix, tcp, guests };
         let thread = thread::Builder::new().name("fairhead-ctl".to_owned());
         let (lives, ended) = mpsc::channel::<()>();
         let work = move || {
@@ -156,6 +160,7 @@ struct Host {
     /// What was copied last, and when.
     books: Option<(Instant, Snapshot)>,
     exports: Option<Exports>,
+    catalogue: Catalogue,
     unix: Option<UnixListener>,
     tcp: Option<TcpListener>,
     guests: Vec<Guest>,
@@ -231,7 +236,7 @@ impl Host {
 
     fn answer(&mut self, said: &Said) -> String {
         match said {
-            Said::Line(line) => match Request::parse(line).and_then(|request| self.ask(request)) {
+            Said::Line(line) => match Request::parse(line, &self.catalogue).and_then(|r| self.ask(r)) {
                 Ok(answer) => answer.to_string() + "\n",
                 Err(why) => refusal(&why),
             },

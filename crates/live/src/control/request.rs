@@ -15,6 +15,7 @@ use super::value::{self, clean, unknown};
 use crate::depth::AT_DISK_MAX;
 use crate::nbd::EXPORT_KEYS;
 use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::sched::catalogue::Catalogue;
 use serde_json::{Map, Value, json};
 
 /// The longest line, in bytes.
@@ -74,11 +75,11 @@ fn command(word: &str) -> Result<(&'static str, Option<&'static str>, Rest), Str
 }
 
 impl Request {
-    /// Parses a request.
+    /// Parses a request; `catalogue` has the schedulers that it may name.
     ///
     /// # Errors
     /// What is wrong with the line, and what would be right, in one line.
-    pub fn parse(line: &[u8]) -> Result<Self, String> {
+    pub fn parse(line: &[u8], catalogue: &Catalogue) -> Result<Self, String> {
         if line.len() > LINE_MAX {
             return Err(format!("the line is longer than {LINE_MAX} bytes"));
         }
@@ -132,7 +133,7 @@ impl Request {
             "set" => Self::Set(path(&about)?, change),
             "remove" => Self::Remove(path(&about)?),
             "depth" => Self::Depth(depth(&about)?),
-            "sched" => Self::Sched(Box::new(value::tuned((value::preset(&about)?.config)(), &tunables)?)),
+            "sched" => Self::Sched(Box::new(value::tuned(value::scheduler(&about, catalogue)?, &tunables)?)),
             _ if tunables.is_empty() => {
                 return Err("tune changes nothing; add a tunable such as slice_idle=4ms".to_owned());
             }

@@ -3,22 +3,32 @@
 use super::change::*;
 use super::request::*;
 use fairhead_core::sched::any::preset;
+use fairhead_core::sched::catalogue::Catalogue;
+use fairhead_core::sched::deadline::Deadline;
+use fairhead_core::sched::outside::{Factory, Of};
 use fairhead_core::units::{Class, Duration, Weight};
 use std::num::NonZeroU64;
 
+/// The presets, and one scheduler more.
+fn catalogue() -> Catalogue {
+    static MINE: Of<Deadline> = Of::named("mine", "deadline again");
+    static OUTSIDE: [&dyn Factory; 1] = [&MINE];
+    Catalogue::new(&OUTSIDE).unwrap()
+}
+
 fn parse(text: &str) -> Request {
-    Request::parse(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"))
+    Request::parse(text.as_bytes(), &catalogue()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
 fn refused(text: &str) -> String {
-    let message = Request::parse(text.as_bytes()).unwrap_err();
+    let message = Request::parse(text.as_bytes(), &catalogue()).unwrap_err();
     assert!(!message.chars().any(char::is_control) && message.len() < 600, "{message:?}");
     message
 }
 
 fn words(text: &str) -> Result<Request, String> {
     let line = line_of_words(&text.split(' ').collect::<Vec<_>>())?;
-    Request::parse(line.as_bytes())
+    Request::parse(line.as_bytes(), &catalogue())
 }
 
 #[test]
@@ -71,6 +81,16 @@ fn each_command_and_each_word_of_it() {
             ("low_latency".to_owned(), "0".to_owned())
         ])
     );
+}
+
+#[test]
+fn a_scheduler_from_outside_is_named_as_a_preset_is() {
+    let mut mine = catalogue().find("mine").unwrap().config;
+    assert_eq!(words("sched mine"), Ok(Request::Sched(Box::new(mine))));
+    mine.set("read_expire", 7_000_000).unwrap();
+    assert_eq!(words("sched mine read_expire=7ms"), Ok(Request::Sched(Box::new(mine))));
+    assert_eq!(words("sched mien").unwrap_err(), "unknown scheduler 'mien'; did you mean 'mine'?");
+    assert!(words("sched elephant").unwrap_err().ends_with(", mine"), "all names are told");
 }
 
 #[test]
@@ -180,7 +200,7 @@ fn what_is_too_much_is_refused() {
     assert!(refused(&long).contains("at most 16 levels and 1024 bytes"));
     assert!(refused(&"[".repeat(10_000)).starts_with("not JSON: recursion limit"));
     assert!(refused(&" ".repeat(LINE_MAX + 1)).contains("longer than 65536 bytes"));
-    assert!(Request::parse(b"{\"do\":\"\xff\"}").unwrap_err().starts_with("not JSON"));
+    assert!(Request::parse(b"{\"do\":\"\xff\"}", &catalogue()).unwrap_err().starts_with("not JSON"));
 }
 
 #[test]

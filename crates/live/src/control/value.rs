@@ -1,7 +1,8 @@
 //! Values as people write them: times and sizes with their unit, tunables in theirs.
 
 use fairhead_core::config::{Shown, Tunable, Unit};
-use fairhead_core::sched::any::{AnyConfig, PRESETS, Preset};
+use fairhead_core::sched::any::{AnyConfig, PRESETS};
+use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_device::nearest_word;
 
 /// Suffixes of times, and how many nanoseconds each is.
@@ -82,10 +83,13 @@ pub(super) fn count(name: &str, text: &str, what: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{name}={}: not {what}", clean(text)))
 }
 
-/// The scheduler of that name.
-pub(super) fn preset(name: &str) -> Result<&'static Preset, String> {
-    fairhead_core::sched::any::preset(name)
-        .ok_or_else(|| unknown("scheduler", name, PRESETS.iter().map(|p| p.name)))
+/// The scheduler of that name, with its default tunables.
+pub(super) fn scheduler(name: &str, catalogue: &Catalogue) -> Result<AnyConfig, String> {
+    let found = catalogue.find(name).ok_or_else(|| {
+        let names: Vec<&str> = catalogue.names().collect();
+        unknown("scheduler", name, names)
+    });
+    found.map(|named| named.config)
 }
 
 /// What a scheduler with these tunables is called: the preset that they are, or else what all its presets are
@@ -155,6 +159,10 @@ pub(super) fn clean(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn preset(name: &str) -> Result<AnyConfig, String> {
+        scheduler(name, &Catalogue::default())
+    }
+
     #[test]
     fn what_is_shown_of_a_tunable_can_be_set() {
         let mut seen = 0;
@@ -191,7 +199,7 @@ mod tests {
     #[test]
     fn mistakes_name_what_would_be_right() {
         let tune = |name: &str, value: &str| {
-            tuned((preset("cfq").unwrap().config)(), &[(name.to_owned(), value.to_owned())]).unwrap_err()
+            tuned(preset("cfq").unwrap(), &[(name.to_owned(), value.to_owned())]).unwrap_err()
         };
         assert_eq!(
             tune("slice_idel", "8ms"),
@@ -201,7 +209,7 @@ mod tests {
         assert!(tune("quantum", "0").contains("out of range"));
         assert_eq!(preset("cqf").unwrap_err(), "unknown scheduler 'cqf'; did you mean 'cfq'?");
         assert!(preset("elephant").unwrap_err().contains("there are noop, "));
-        let noop = tuned((preset("noop").unwrap().config)(), &[("x".to_owned(), "1".to_owned())]);
+        let noop = tuned(preset("noop").unwrap(), &[("x".to_owned(), "1".to_owned())]);
         assert_eq!(noop.unwrap_err(), "noop has no tunables");
     }
 }
