@@ -1,9 +1,9 @@
 //! Whether the crates can be published: each is packaged, and compiled from its package.
 //!
-//! `cargo publish --dry-run` says the same and takes twice as long, as it generates code that nobody runs, for
-//! dependencies that are compiled already. So packages are made without that, unpacked beside each other in
-//! `target/package/unpacked`, and told to use one another instead of what a registry has. Each is then checked by
-//! itself: with the features that it asks for, and not with those that another crate asks for.
+//! `cargo publish --dry-run` says the same and takes twice as long, as it generates code that is never run,
+//! for dependencies that are compiled already. So packages are made without that, unpacked beside each other
+//! in `target/package/unpacked`, and told to use one another instead of what a registry has. Each is then
+//! checked by itself: with the features that it asks for, not with those that another crate asks for.
 //!
 //! What it does not do: ask a registry whether a version is free, or whether the descriptions are as it wants
 //! them. `cargo publish` does that on the day.
