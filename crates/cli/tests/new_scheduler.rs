@@ -1,5 +1,5 @@
-//! `fairhead new-scheduler`: the folders build with the command that they name, pass their suites, decide alike,
-//! and get the same advice; and every command of docs/extend.md runs, in its order.
+//! `fairhead new-scheduler`: the folders build with the command that they name, pass their suites, decide
+//! alike, and get the same advice; and every command of docs/extend.md runs, in its order.
 
 #![allow(clippy::disallowed_methods, reason = "programs are real")]
 

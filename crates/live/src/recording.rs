@@ -3,7 +3,7 @@
 //!
 //! That is the proof that the engine drives the same machine as the lab: `fairhead replay-live` makes an
 //! elevator from the recording's first lines, repeats every event at its recorded time, and compares each
-//! decision. A scheduler from outside is found by its name in the [`Catalogue`] of whoever replays.
+//! decision. A scheduler from outside is found by its name in the [`Catalogue`] that the caller gives.
 //!
 //! ```text
 //! fairhead live 1

@@ -62,7 +62,7 @@ pub(crate) struct PyRequest {
     /// The level of its I/O priority, from 0 (most urgent) to 7.
     #[pyo3(get)]
     level: u8,
-    /// When it was inserted, in nanoseconds since the start of the run; of joined requests, when the first was.
+    /// When it was inserted, in nanoseconds since the start of the run; of joined requests the first one.
     #[pyo3(get)]
     since_ns: u64,
     /// Whether `drain` took it out behind the scheduler's back: an answer of `dispatch` that names it is

@@ -90,7 +90,7 @@ fn a_scheduler_from_outside_is_named_as_a_preset_is() {
     mine.set("read_expire", 7_000_000).unwrap();
     assert_eq!(words("sched mine read_expire=7ms"), Ok(Request::Sched(Box::new(mine))));
     assert_eq!(words("sched mien").unwrap_err(), "unknown scheduler 'mien'; did you mean 'mine'?");
-    assert!(words("sched elephant").unwrap_err().ends_with(", mine"), "all names are told");
+    assert!(words("sched elephant").unwrap_err().ends_with(", mine"), "all names are listed");
 }
 
 #[test]
