@@ -61,8 +61,8 @@ fn names_library(cli: &Cli) -> bool {
     }
 }
 
-/// The recordings that the command writes while it runs: after a crash of the child only its parent can remove
-/// what there is of them. One that another process writes at this moment is not among them.
+/// The recordings that the command writes while it runs: after a crash of the child only its parent can
+/// remove what there is of them. One that another process writes at this moment is not among them.
 fn recordings(cli: &Cli) -> Vec<PathBuf> {
     let Some(Command::Run(args)) = &cli.command else { return Vec::new() };
     args.record.files().map(out::part_of).filter(|part| !part.exists()).collect()
