@@ -2,7 +2,8 @@
 /*
  * Calls of the core.
  *
- * Each call is made with the queue's lock held and interrupts off, is guarded, and is written to the log.
+ * Each call is made with the queue's lock held and interrupts off, is guarded, and is written to the log and to
+ * the kernel's trace, where they are on.
  *
  * Guard. The core is Rust, and a bug in it panics. A panic comes to fh_panic_hook() below, which goes back to
  * where the call was made (guard.S); frames of the core hold nothing that would have to be given back. The next
@@ -17,6 +18,7 @@
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 #include "fairhead_module.h"
+#include "fairhead_trace.h"
 
 /* Where to go back to. The first eight words are guard.S's. */
 struct fhk_guard {
@@ -99,12 +101,14 @@ static int parse_fault(void)
 	return -EINVAL;
 }
 
-static bool seeded_panic(struct fhk_queue *fq, enum fhk_call call, bool after)
+static noinline bool panic_here(struct fhk_queue *fq, bool after)
 {
-	if (likely(call != fault_call) || after != fault_after || !atomic_dec_and_test(&fault_left))
+	if (after != fault_after || !atomic_dec_and_test(&fault_left))
 		return false;
 	return guarded(fh_panic(fq->core));
 }
+
+#define seeded_panic(fq, kind, after) (unlikely(fault_call == (kind)) && panic_here(fq, after))
 
 static noinline void panicked(struct fhk_queue *fq)
 {
@@ -134,18 +138,19 @@ static noinline void panicked(struct fhk_queue *fq)
 
 static noinline void write_note(struct fhk_queue *fq, struct fhk_record record, s32 answer)
 {
-	struct fhk_record *r = fhk_log_next(fq);
+	struct fhk_record *r;
 
-	if (!r)
-		return;
 	record.answer = answer;
 	record.now = fq->now;
-	*r = record;
+	trace_fairhead_call(fq->q->disk ? disk_devt(fq->q->disk) : 0, &record);
+	r = fhk_log_next(fq);
+	if (r)
+		*r = record;
 }
 
 #define note(fq, ...)							\
 	do {								\
-		if (unlikely((fq)->log))				\
+		if (unlikely((fq)->log) || trace_fairhead_call_enabled())	\
 			write_note(fq, __VA_ARGS__);			\
 	} while (0)
 

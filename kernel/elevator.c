@@ -142,7 +142,7 @@ static void set_timer(struct fhk_queue *fq)
 {
 	u64 when;
 
-	if (fhk_core_next_timer(fq, &when) != 1)
+	if ((fq->type->is_plain && !fq->has_limits) || fhk_core_next_timer(fq, &when) != 1)
 		return;
 	/* 0 says that it is not set. */
 	when = max(when, 1ULL);
@@ -398,6 +398,12 @@ static bool has_work(struct blk_mq_hw_ctx *hctx)
 	return READ_ONCE(fq->waiting) || READ_ONCE(fq->stages) || !llist_empty(&fq->finished);
 }
 
+/* The sender's context on this queue; null where the core has no use for it. */
+static struct io_cq *context_of(struct fhk_queue *fq)
+{
+	return fq->type->is_plain ? NULL : ioc_find_get_icq(fq->q);
+}
+
 /* A bio comes: may it become a part of a request that waits? */
 static bool bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs)
 {
@@ -411,7 +417,7 @@ static bool bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_
 	if (!READ_ONCE(fq->waiting) && !READ_ONCE(fq->stages))
 		return false;
 	/* The bio has no request, hence no context yet. */
-	icq = ioc_find_get_icq(q);
+	icq = context_of(fq);
 	if (spin_trylock_irqsave(&fq->lock, flags)) {
 		fhk_clock(fq);
 		if (READ_ONCE(fq->stages))
@@ -436,7 +442,7 @@ static bool bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_
 static void prepare_request(struct request *rq)
 {
 	fhk_clear_tag(rq);
-	rq->elv.icq = ioc_find_get_icq(rq->q);
+	rq->elv.icq = context_of(rq->q->elevator->elevator_data);
 }
 
 static void finish_request(struct request *rq)

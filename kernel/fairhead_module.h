@@ -38,6 +38,8 @@ struct fhk_tunable {
 struct fhk_type {
 	struct elevator_type elevator;
 	const char *core;
+	/* It tells no tasks apart, and wants a timer for limits of groups only: both cost instructions. */
+	bool is_plain;
 	struct fhk_tunable *tunables;	/* by the core's numbers */
 	unsigned int tunable_count;
 };
@@ -66,6 +68,7 @@ struct fhk_queue {
 	struct fh_limits limits;
 	u64 now;		/* the time of the last call */
 	bool poisoned;
+	bool has_limits;	/* a group has, or had, limits */
 
 	struct fhk_stage *stage;	/* by processor, one for each bit of `stages` */
 	unsigned long stages;	/* where requests are staged */

@@ -72,8 +72,10 @@ static void introduce(struct fhk_queue *fq, const struct member *m)
 	fhk_core_set_weight(fq, m->number, m->weight);
 	if (m->class != FH_BEST_EFFORT)
 		fhk_core_set_class(fq, m->number, m->class);
-	if (memcmp(&m->max, &none, sizeof(none)))
+	if (memcmp(&m->max, &none, sizeof(none))) {
+		fq->has_limits = true;
 		fhk_core_set_max(fq, m->number, &m->max);
+	}
 	if (m->min)
 		fhk_core_set_min(fq, m->number, m->min);
 }
@@ -380,6 +382,7 @@ static ssize_t write_for_disk(struct kernfs_open_file *file, char *text, size_t 
 		fhk_core_set_min(fq, m->number, min);
 	else if (m->number)
 		fhk_core_set_max(fq, m->number, &max);
+	fq->has_limits = true;
 	fhk_unlock(fq, flags);
 	/* What was held back may go now. */
 	blk_mq_run_hw_queues(fq->q, true);

@@ -9,6 +9,8 @@
 #include <linux/debugfs.h>
 #include <linux/vmalloc.h>
 #include "fairhead_module.h"
+#define CREATE_TRACE_POINTS
+#include "fairhead_trace.h"
 
 struct fhk_log {
 	struct dentry *folder;

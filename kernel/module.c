@@ -29,9 +29,9 @@ module_param(old_names, bool, 0444);
 MODULE_PARM_DESC(old_names, "also register cfq and as");
 
 static struct fhk_type types[] = {
-	{ .core = "noop", .elevator.elevator_name = "fh-noop" },
-	{ .core = "deadline", .elevator.elevator_name = "fh-deadline" },
-	{ .core = "mq-deadline", .elevator.elevator_name = "fh-mq-deadline" },
+	{ .core = "noop", .is_plain = true, .elevator.elevator_name = "fh-noop" },
+	{ .core = "deadline", .is_plain = true, .elevator.elevator_name = "fh-deadline" },
+	{ .core = "mq-deadline", .is_plain = true, .elevator.elevator_name = "fh-mq-deadline" },
 	{ .core = "kyber", .elevator.elevator_name = "fh-kyber" },
 	{ .core = "as", .elevator.elevator_name = "fh-as" },
 	{ .core = "cfq", .elevator.elevator_name = "fh-cfq" },
