@@ -45,6 +45,11 @@ static bool memory;
 module_param(memory, bool, 0644);
 MODULE_PARM_DESC(memory, "disks that are made from now on keep their data (0)");
 
+static unsigned int hand_back;
+module_param(hand_back, uint, 0644);
+MODULE_PARM_DESC(hand_back, "for tests: N above 1 hands each Nth command back to the block layer first (0)");
+static atomic_t commands;
+
 /* Holds for the list of disks and for their making. */
 static DEFINE_MUTEX(making);
 static struct sd *disks[DISKS_MAX];
@@ -157,6 +162,11 @@ static blk_status_t queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_que
 		return BLK_STS_DEV_RESOURCE;
 	}
 	blk_mq_start_request(rq);
+	if (READ_ONCE(hand_back) && op != SDM_FLUSH && !(atomic_inc_return(&commands) % READ_ONCE(hand_back))) {
+		spin_unlock_irqrestore(&sd->lock, flags);
+		blk_mq_requeue_request(rq, true);
+		return BLK_STS_OK;
+	}
 	sdm_submit(sd->model, ktime_get_ns(), rq->tag, op, op == SDM_FLUSH ? 0 : blk_rq_pos(rq),
 		   op == SDM_FLUSH ? 0 : blk_rq_sectors(rq), rq->cmd_flags & REQ_FUA);
 	arm(sd);

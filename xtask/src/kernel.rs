@@ -11,8 +11,11 @@
 //! 5. The logs of what the core was asked and what it answered, two for each scheduler, are replayed by the
 //!    same core in user space (`kernel/replay.c`).
 //!
+//! 6. The package for DKMS is built and unpacked, and the module built from what it has.
+//!
 //! What is not there (a tool, a package, the network) is said, and the tests are skipped.
 
+use crate::kernel_package;
 use crate::kernel_packages::{Found, Packages, packages};
 use crate::shell::{capture, cargo, command, root};
 use crate::steps::{Count, Outcome};
@@ -46,6 +49,13 @@ pub(crate) fn test() -> Result<Outcome, String> {
     let (said, logs) = boot(&packages, &image)?;
     judge(&said, &mut count)?;
     replay(&logs, &mut count)?;
+    match kernel_package::check(&packages.headers, &packages.bpftool, &folder().join("build")) {
+        Ok(()) => count.pass(),
+        Err(said) => {
+            eprintln!("{said}");
+            count.fail();
+        }
+    }
     Ok(Outcome::Tests(count))
 }
 
@@ -81,7 +91,7 @@ pub(crate) fn programs(packages: &Packages, archive: &mut Archive) -> Result<(),
     archive.file("bin/busybox", &read(&packages.busybox)?);
     archive.file("bin/load", &read(&load)?);
     const APPLETS: &str = "sh mount mkdir rmdir cat echo dd usleep insmod rmmod dmesg poweroff grep sed rm kill \
-                           test cut head [ ls sync";
+                           test cut head tail [ ls sync";
     for applet in APPLETS.split_whitespace() {
         archive.link(&format!("bin/{applet}"), "busybox");
     }

@@ -1,7 +1,8 @@
 //! `cargo xtask kernel guest FOLDER`: a guest in virtual time, with modelled disks.
 //!
-//! FOLDER has what the guest is to do: `init`, a script, and the files that it wants. The guest also has
-//! `fairhead.ko`, `simdisk.ko`, the kernel's own schedulers (`/modules/order` lists them), busybox and the
+//! FOLDER has what the guest is to do: `init`, a script, and the files that it wants. `processors`, if it is
+//! there, is how many the guest has, and `modules` names more of the kernel's modules for it. The guest also
+//! has `fairhead.ko`, `simdisk.ko`, the kernel's own schedulers (`/modules/order` lists them), busybox and the
 //! load generator. What it says is in FOLDER/console at the end.
 //!
 //! Time in the guest is counted in instructions: each takes a nanosecond, and while the guest has nothing to
@@ -10,7 +11,7 @@
 
 use crate::kernel::{Archive, add_module, build, folder, programs};
 use crate::kernel_packages::{Found, Packages, packages};
-use crate::shell::{capture, cargo, command};
+use crate::shell::{capture, cargo, command, root};
 use crate::steps::Outcome;
 use std::fs;
 use std::path::Path;
@@ -30,12 +31,16 @@ pub(crate) fn run(files: &Path) -> Result<Option<String>, String> {
     let image = initial_files(&packages, files)?;
     let console = files.join("console");
     let said = fs::File::create(&console).map_err(|e| format!("{}: {e}", console.display()))?;
-    let mut qemu = command("timeout", PATIENCE);
+    // Under stress for hours of its clock, it takes as long as it takes.
+    let patience = if files.join("hours").exists() { "infinity" } else { PATIENCE };
+    let mut qemu = command("timeout", patience);
+    let processors = fs::read_to_string(files.join("processors")).unwrap_or_else(|_| "1".into());
     qemu.args(
-        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -icount shift=0,sleep=off -smp 1 -m 1G -nographic \
+        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -icount shift=0,sleep=off -m 1G -nographic \
          -rtc base=2026-01-01,clock=vm -cpu max,-rdrand,-rdseed -no-reboot -nic none"
             .split_whitespace(),
     );
+    qemu.args(["-smp", processors.trim()]);
     qemu.arg("-kernel").arg(&packages.image).arg("-initrd").arg(&image);
     qemu.args(["-append", "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off"]);
     // The status says nothing: the caller looks at the console.
@@ -49,7 +54,8 @@ fn initial_files(packages: &Packages, files: &Path) -> Result<std::path::PathBuf
     let mut archive = Archive::default();
     programs(packages, &mut archive)?;
     let mut order = Vec::new();
-    for name in SCHEDULERS {
+    let more = fs::read_to_string(files.join("modules")).unwrap_or_default();
+    for name in SCHEDULERS.into_iter().chain(more.split_whitespace()) {
         add_module(packages, name, &mut order, &mut archive)?;
     }
     archive.file("modules/order", order.join("\n").as_bytes());
@@ -67,7 +73,7 @@ fn initial_files(packages: &Packages, files: &Path) -> Result<std::path::PathBuf
     entries.sort();
     for path in entries {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name != "console" {
+        if !["console", "modules", "processors"].contains(&name.as_str()) {
             archive.file(&name, &read(&path)?);
         }
     }
@@ -78,6 +84,40 @@ fn initial_files(packages: &Packages, files: &Path) -> Result<std::path::PathBuf
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// `cargo xtask kernel stress --hours HOURS`: `kernel/guest/stress` for so many hours of the guest's clock.
+pub(crate) fn stress(hours: &str) -> Result<Outcome, String> {
+    if hours.parse::<u32>().is_err() {
+        return Err(format!("'{hours}' hours: want a whole number"));
+    }
+    let files = folder().join("stress");
+    fs::create_dir_all(&files).map_err(|e| format!("{}: {e}", files.display()))?;
+    let words = capture(
+        cargo("run --quiet --release --package fairhead-device --example words").args(["--", "nas2020"]),
+    )?;
+    let texts = [
+        ("disk.words", words.stdout),
+        ("hours", hours.into()),
+        ("init", read(&root().join("kernel/guest/stress"))?),
+        ("modules", b"null_blk scsi_debug sd_mod".into()),
+        ("processors", b"2".into()),
+    ];
+    for (name, text) in texts {
+        fs::write(files.join(name), text).map_err(|e| format!("{name}: {e}"))?;
+    }
+    if let Some(why) = run(&files)? {
+        return Ok(Outcome::Skipped(why));
+    }
+    let said = read(&files.join("console"))?;
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().map(str::trim_end).rfind(|line| line.starts_with("done: "));
+    match last {
+        Some(line) => Ok(Outcome::Passed(line.to_owned())),
+        None => {
+            Err(said.lines().skip_while(|line| !line.starts_with("FAILED")).collect::<Vec<_>>().join("\n"))
+        }
+    }
 }
 
 /// Modelled disks in a guest: data that are read again, the same figures twice, and the lab's figures.

@@ -20,6 +20,8 @@
 //! cargo xtask mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE]   how many of COUNT drawn small changes of the code the tests notice (300, seed 1); or of BFQ's rules, by their own unit tests (20, seed 1); or of some files; or of those that survived before
 //! cargo xtask kernel guest           modelled disks in a guest in virtual time: data, the same twice, the lab's figures
 //! cargo xtask kernel guest FOLDER    a guest with the files of a folder, for bench/guest.sh
+//! cargo xtask kernel package        the module for Linux as a package for DKMS → target/kernel/package
+//! cargo xtask kernel stress --hours N   the module under stress, for hours of a virtual machine's clock
 //! cargo xtask kernel test           the module for Linux: builds it, and tries it in a virtual machine
 //! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
 //! ```
@@ -44,6 +46,7 @@ mod hero;
 mod json;
 mod kernel;
 mod kernel_guest;
+mod kernel_package;
 mod kernel_packages;
 mod links;
 mod mutants;
@@ -62,7 +65,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest [FOLDER] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest [FOLDER] | kernel package | kernel stress --hours N | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -101,6 +104,8 @@ fn main() -> ExitCode {
                 println!("skipped: {why}");
             }
         }),
+        ["kernel", "package"] => kernel_package::build().map(|file| println!("{}", file.display())),
+        ["kernel", "stress", "--hours", hours] => kernel_guest::stress(hours).and_then(steps::verdict),
         ["kernel", "test"] => kernel::test().and_then(steps::verdict),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["tidy"] => tidy::list(None),
