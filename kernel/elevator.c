@@ -98,10 +98,15 @@ static bool complete_finished(struct fhk_queue *fq)
 	return true;
 }
 
-/* Whether requests that wait may go now that others are done. */
+/*
+ * Whether the queue is to be run now that requests are done. The block layer runs it itself if the device was full
+ * when the core was last asked. If the core held requests back then, it says whether it is to be asked again: BFQ
+ * and mq-deadline mostly leave that to the next request, as in the kernel, so that a task that sends again at once
+ * comes before those that were held back.
+ */
 static bool may_go(struct fhk_queue *fq)
 {
-	return fq->waiting && (fq->held || fhk_core_wants_run(fq) == 1);
+	return fq->late || (fq->held && fq->waiting && fhk_core_wants_run(fq) == 1);
 }
 
 /*
@@ -314,6 +319,7 @@ static void insert_later(struct fhk_queue *fq)
 
 		list_del_init(&rq->queuelist);
 		insert_tagged(fq, rq);
+		fq->late = true;
 	}
 }
 
@@ -325,6 +331,7 @@ static struct request *choose(struct fhk_queue *fq)
 	struct request *rq;
 	u16 tag;
 
+	fq->late = false;
 	for (;;) {
 		s32 answer = fhk_core_dispatch(fq, &tag);
 

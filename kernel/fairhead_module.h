@@ -83,6 +83,7 @@ struct fhk_queue {
 	struct rb_root sorted[2];	/* requests that wait in the core, for reading and for writing */
 	u32 waiting;		/* requests that wait: in the core, in `head` and in `later` */
 	bool held;		/* the core's last answer was to hold */
+	bool late;		/* requests that waited for tags came to the core after that answer */
 
 	struct hrtimer timer;
 	u64 due;		/* when it fires, at the latest; 0: it is not set */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cost DEVICE TASKS REQUESTS BATCH`: reads of 4 KiB at drawn places, past the page cache, as fast as they go.
-//! For `cargo xtask kernel cost`; a static program without crates.
+//! For `bench/kernel_cost.sh`; a static program without crates.
 //!
 //! Each task sends REQUESTS reads, BATCH at a time, by the kernel's asynchronous I/O: a batch is inserted as
 //! a whole. The last line is "cost TASKS BATCH: N requests in T ns". In a guest whose clock is its
@@ -71,7 +71,8 @@ fn below(state: &mut u64, n: u64) -> u64 {
 /// Sends `requests` reads, `batch` at a time.
 fn run(file: &File, blocks: u64, seed: u64, requests: usize, batch: usize) {
     let mut state = seed;
-    let memory = vec![0_u8; (batch + 1) * BLOCK];
+    // Pages that are there before the first read wants them.
+    let memory = vec![1_u8; (batch + 1) * BLOCK];
     let first = memory.as_ptr() as usize + memory.as_ptr().align_offset(BLOCK);
     let mut context = 0_usize;
     call(IO_SETUP, [batch, &raw mut context as usize, 0, 0, 0], "io_setup");

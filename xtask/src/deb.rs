@@ -69,36 +69,43 @@ pub(crate) fn file(place: &Path) -> Result<PathBuf, String> {
 fn documents(share: &Path) -> Result<(), String> {
     let docs = share.join("doc/fairhead");
     let fail = |e: std::io::Error| format!("{}: {e}", docs.display());
-    // This package is made by its authors, so that its changelog is Debian's, in Debian's form.
-    let date = capture(&mut command("git", "log -1 --format=%aD"))?;
-    let changelog = format!(
-        "fairhead ({}) unstable; urgency=medium\n\n  * All changes are in CHANGELOG.md.\n\n -- {MAINTAINER}  {}",
-        env!("CARGO_PKG_VERSION"),
-        String::from_utf8_lossy(&date.stdout)
-    );
-    write(&docs.join("changelog"), changelog.as_bytes())?;
+    write(&docs.join("changelog"), changelog("fairhead")?.as_bytes())?;
     let mit = fs::read_to_string(docs.join("LICENSE-MIT")).map_err(fail)?;
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         fs::remove_file(docs.join(name)).map_err(fail)?;
     }
-    let indented: String = mit
-        .lines()
-        .map(|l| if l.trim().is_empty() { " .\n".to_owned() } else { format!(" {l}\n") })
-        .collect();
-    let copyright = format!(
-        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
-         Upstream-Name: fairhead\n\n\
-         Files: *\nCopyright: the Fairhead authors\nLicense: Apache-2.0 or Expat\n\n\
-         License: Apache-2.0\n The text is in /usr/share/common-licenses/Apache-2.0.\n\n\
-         License: Expat\n{indented}"
-    );
-    write(&docs.join("copyright"), copyright.as_bytes())?;
+    write(&docs.join("copyright"), copyright(&mit, "").as_bytes())?;
     let pages = capture(
         Command::new("find")
             .args([share.join("man"), docs.join("changelog"), docs.join("CHANGELOG.md")])
             .args(["-type", "f", "-exec", "gzip", "-9n", "{}", "+"]),
     );
     pages.map(|_| ())
+}
+
+/// A package's changelog in Debian's form. It is made by its authors, so that the changelog is Debian's.
+pub(crate) fn changelog(package: &str) -> Result<String, String> {
+    let date = capture(&mut command("git", "log -1 --format=%aD"))?;
+    Ok(format!(
+        "{package} ({}) unstable; urgency=medium\n\n  * All changes are in CHANGELOG.md.\n\n -- {MAINTAINER}  {}",
+        env!("CARGO_PKG_VERSION"),
+        String::from_utf8_lossy(&date.stdout)
+    ))
+}
+
+/// The copyright in Debian's form, with the text of the MIT licence. `more`: files with other licences.
+pub(crate) fn copyright(mit: &str, more: &str) -> String {
+    let indented: String = mit
+        .lines()
+        .map(|l| if l.trim().is_empty() { " .\n".to_owned() } else { format!(" {l}\n") })
+        .collect();
+    format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
+         Upstream-Name: fairhead\n\n\
+         Files: *\nCopyright: the Fairhead authors\nLicense: Apache-2.0 or Expat\n\n{more}\
+         License: Apache-2.0\n The text is in /usr/share/common-licenses/Apache-2.0.\n\n\
+         License: Expat\n{indented}"
+    )
 }
 
 /// The architecture, in Debian's words.

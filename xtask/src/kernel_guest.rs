@@ -114,10 +114,15 @@ pub(crate) fn stress(hours: &str) -> Result<Outcome, String> {
     let last = said.lines().map(str::trim_end).rfind(|line| line.starts_with("done: "));
     match last {
         Some(line) => Ok(Outcome::Passed(line.to_owned())),
-        None => {
-            Err(said.lines().skip_while(|line| !line.starts_with("FAILED")).collect::<Vec<_>>().join("\n"))
-        }
+        None => Err(last_words(&said)),
     }
+}
+
+/// What a guest said from its failure on; its last lines if it ended without a word of that.
+fn last_words(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().map(str::trim_end).collect();
+    let failed = lines.iter().position(|line| line.starts_with("FAILED"));
+    lines[failed.unwrap_or(lines.len().saturating_sub(40))..].join("\n")
 }
 
 /// Modelled disks in a guest: data that are read again, the same figures twice, and the lab's figures.

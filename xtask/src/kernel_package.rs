@@ -5,6 +5,7 @@
 //! and `dkms.conf`. Its scripts add them to DKMS and remove them. `check` unpacks it and builds the module from
 //! what is there as DKMS does, by the command in its `dkms.conf`. Source: dkms(8), deb-control(5).
 
+use crate::deb::{changelog, copyright};
 use crate::dist::{target, write};
 use crate::shell::{capture, command, root};
 use std::fs;
@@ -40,7 +41,18 @@ fi
 ";
 
 /// What of `kernel/` is not for users.
-const TESTS: [&str; 3] = ["guest", "simdisk", "dkms.conf.in"];
+const TESTS: [&str; 5] = ["guest", "simdisk", "dkms.conf.in", ".gitignore", "replay.c"];
+
+/// What is linked with the kernel may be had under the kernel's licence.
+const MORE_LICENCES: &str = "Files: usr/src/fairhead-*/kernel/*
+Copyright: the Fairhead authors
+License: GPL-2.0 or Expat
+
+License: GPL-2.0
+ The text is in /usr/share/common-licenses/GPL-2.
+ The files rust.sh, types.sh and compiler_builtins.rs are under Apache-2.0 or Expat.
+
+";
 
 /// Makes the package. Returns its file.
 pub(crate) fn build() -> Result<PathBuf, String> {
@@ -61,6 +73,12 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     let template = root().join("kernel/dkms.conf.in");
     let template = fs::read_to_string(&template).map_err(|e| format!("{}: {e}", template.display()))?;
     write(&sources.join("dkms.conf"), template.replace("@VERSION@", VERSION).as_bytes())?;
+    let docs = pack.join("usr/share/doc/fairhead-dkms");
+    let mit = root().join("LICENSE-MIT");
+    let mit = fs::read_to_string(&mit).map_err(|e| format!("{}: {e}", mit.display()))?;
+    write(&docs.join("copyright"), copyright(&mit, MORE_LICENCES).as_bytes())?;
+    write(&docs.join("changelog"), changelog("fairhead-dkms")?.as_bytes())?;
+    capture(command("gzip", "-9n").arg(docs.join("changelog")))?;
     let control = [("control", CONTROL), ("postinst", AFTER_INSTALLATION), ("prerm", BEFORE_REMOVAL)];
     for (name, text) in control {
         write(&pack.join("DEBIAN").join(name), text.replace("@VERSION@", VERSION).as_bytes())?;

@@ -210,8 +210,8 @@ pub unsafe extern "C" fn fh_wants_run(at: *mut Instance) -> Status {
     // SAFETY: the caller's promise.
     unsafe {
         with(at, |it| {
-            let waits = it.ledger.counts()[0] > 0;
-            Ok(it.healthy(|e| e.wants_run()).unwrap_or(waits).into())
+            let asks = it.healthy(|e| e.wants_run());
+            Ok(asks.unwrap_or_else(|| it.ledger.has_waiting()).into())
         })
     }
 }

@@ -63,6 +63,11 @@ impl Ledger {
         self.entries.get(usize::from(tag)).map(|entry| entry.place)
     }
 
+    /// Whether a tag waits by itself.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.first != NONE
+    }
+
     /// Whether some that were removed have not been answered yet.
     pub(crate) fn has_removed(&self) -> bool {
         self.removed > 0
