@@ -1,9 +1,9 @@
 //! `cargo xtask kernel guest FOLDER`: a guest in virtual time, with modelled disks.
 //!
-//! FOLDER has what the guest is to do: `init`, a script, and the files that it wants. `processors`, if it is
-//! there, is how many the guest has, and `modules` names more of the kernel's modules for it. The guest also
-//! has `fairhead.ko`, `simdisk.ko`, the kernel's own schedulers (`/modules/order` lists them), busybox and the
-//! load generator. What it says is in FOLDER/console at the end.
+//! FOLDER has what the guest is to do: `init`, a script, and the files that it wants. `processors`, if it
+//! is there, is how many the guest has, and `modules` names more of the kernel's modules for it. The guest
+//! also has `fairhead.ko`, `simdisk.ko`, the kernel's own schedulers (`/modules/order` lists them), busybox
+//! and the load generator. What it says is in FOLDER/console at the end.
 //!
 //! Time in the guest is counted in instructions: each takes a nanosecond, and while the guest has nothing to
 //! do the next timer fires at once. So nothing on the host has a part in what is measured: the same
@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// `cargo xtask kernel stress --hours HOURS`: `kernel/guest/stress` for so many hours of the guest's clock.
+/// `cargo xtask kernel stress --hours HOURS`: `kernel/guest/stress` for that long by the guest's clock.
 pub(crate) fn stress(hours: &str) -> Result<Outcome, String> {
     if hours.parse::<u32>().is_err() {
         return Err(format!("'{hours}' hours: want a whole number"));

@@ -1,9 +1,9 @@
-//! `cargo xtask kernel package`: the module for Linux as a package for DKMS, which builds it for each kernel of
-//! a machine when that kernel is installed.
+//! `cargo xtask kernel package`: the module for Linux as a package for DKMS, which builds it for each kernel
+//! of a machine when that kernel is installed.
 //!
 //! The package has sources only, in `/usr/src/fairhead-VERSION`: `kernel/` without tests, core and core-ffi,
-//! and `dkms.conf`. Its scripts add them to DKMS and remove them. `check` unpacks it and builds the module from
-//! what is there as DKMS does, by the command in its `dkms.conf`. Source: dkms(8), deb-control(5).
+//! and `dkms.conf`. Its scripts add them to DKMS and remove them. `check` unpacks it and builds the module
+//! from what is there as DKMS does, by the command in its `dkms.conf`. Source: dkms(8), deb-control(5).
 
 use crate::deb::{changelog, copyright};
 use crate::dist::{target, write};
