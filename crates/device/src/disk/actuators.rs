@@ -78,7 +78,7 @@ impl MultiDisk {
             arms: arms.into(),
             facts,
             interface_free: 0,
-            link: Link::default(),
+            link: Link::new(usize::from(p.queue_depth)),
             in_flight: 0,
             busy_since: Instant::EPOCH,
             barrier: None,

@@ -23,6 +23,10 @@
 
 use alloc::collections::VecDeque;
 
+/// The spans that there is memory for. A transfer cuts the spans at its two ends at most, and a command has a
+/// few transfers.
+const SPANS_PER_COMMAND: usize = 4;
+
 /// A span of time in which the link is taken, in part or altogether. Nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Span {
@@ -51,7 +55,7 @@ fn scale(x: u64, part: u64, whole: u64) -> u64 {
 }
 
 /// The link. See the module's text.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Link {
     /// In order of time, disjoint.
     spans: VecDeque<Span>,
@@ -60,6 +64,12 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// For that many commands at a time.
+    pub(super) fn new(commands: usize) -> Self {
+        let spans = SPANS_PER_COMMAND * commands;
+        Self { spans: VecDeque::with_capacity(spans), rebuilt: VecDeque::with_capacity(spans) }
+    }
+
     /// Nothing will be asked about the time before `now` any more.
     pub(super) fn forget(&mut self, now: u64) {
         while self.spans.front().is_some_and(|s| s.to <= now) {
@@ -169,7 +179,7 @@ mod tests {
 
     #[test]
     fn bursts_follow_each_other_and_fill_gaps() {
-        let mut l = Link::default();
+        let mut l = Link::new(4);
         assert_eq!(l.burst(100, 50), 150);
         assert_eq!(l.burst(120, 50), 200, "behind the first");
         assert_eq!(l.burst(0, 60), 60);
@@ -178,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_burst_gets_what_a_read_from_the_media_leaves() {
-        let mut l = Link::default();
+        let mut l = Link::new(4);
         assert_eq!(l.spread(1000, 2000, 400), 2000);
         // Free are 60 of 100: 60 take 100, and what is left of 1000 at 2000.
         assert_eq!(l.burst(1000, 60), 1101);
@@ -199,7 +209,7 @@ mod tests {
             (x >> 11) % n
         };
         for _ in 0..200 {
-            let (mut l, mut now, mut ends, mut starts) = (Link::default(), 0, Vec::new(), Vec::new());
+            let (mut l, mut now, mut ends, mut starts) = (Link::new(4), 0, Vec::new(), Vec::new());
             for _ in 0..100 {
                 now += below(300);
                 l.forget(now);

@@ -290,7 +290,7 @@ impl Disk {
                 actuators: Actuators::default(),
             },
             interface_free: 0,
-            link: Link::default(),
+            link: Link::new(depth),
             keeps_link: p.queue_depth > 1,
             last_submit: 0,
             in_flight: 0,
