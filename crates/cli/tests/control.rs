@@ -118,7 +118,7 @@ fn a_scheduler_from_outside_takes_over_while_a_disk_is_served() {
     if !reads {
         println!("skipped: nbdcopy is not installed, so the schedulers change without clients");
     }
-    let copy = if reads { "nbdcopy --requests=8 \"$uri\" null:; " } else { "" };
+    let copy = if reads { "nbdcopy --requests=8 \"nbd+unix:///vm1?socket=s\" null:; " } else { "" };
     let changes: String = ["iocost period=20ms", "iolatency", "bfq", "adios batch_size_limit_read=4"]
         .map(|name| format!("{copy}$f ctl $control sched {name}; "))
         .concat();
