@@ -44,7 +44,7 @@ class Request:
         """The level of its I/O priority, from 0 (most urgent) to 7."""
     @property
     def since_ns(self) -> int:
-        """When it was inserted, in nanoseconds since the start of the run; of joined requests, when the first was."""
+        """When it was inserted, in nanoseconds since the start of the run; of joined requests the first one."""
     def __setattr__(self, name: str, value: Any) -> None: ...
     def __getattr__(self, name: str) -> Any: ...
 
