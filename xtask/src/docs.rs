@@ -1,6 +1,6 @@
 //! `cargo xtask docs`: the parts of `docs/schedulers` that are measured, that of `docs/nvme.md`
-//! ([`defaults`]), the first picture of the README ([`hero`]), and those of `docs/sweep.md`
-//! ([`grid`]).
+//! ([`defaults`]), the first picture of the README ([`hero`]), those of `docs/sweep.md` ([`grid`]), and those
+//! of `docs/revived.md` ([`revived`]).
 //!
 //! In `docs/schedulers` two kinds, from runs of the `fairhead` binary with seed 1, so the same bytes every
 //! time:
@@ -21,6 +21,7 @@ use crate::defaults;
 use crate::dist;
 use crate::grid;
 use crate::hero;
+use crate::revived;
 use crate::shell::{capture, for_all, root};
 use crate::steps::Outcome;
 use crate::svg;
@@ -126,6 +127,8 @@ pub(crate) enum Part {
     Hero,
     /// The pictures of a sweep.
     Grid,
+    /// Schedulers in a running Linux, from what was measured there.
+    Revived,
     /// Nothing: what there is of the first tunable of each scheduler is compared.
     Check,
 }
@@ -142,10 +145,14 @@ pub(crate) fn run(part: Part) -> Result<Outcome, String> {
     if matches!(part, Part::All | Part::Grid | Part::Check) {
         grid::make(&lab.program, &mut files)?;
     }
+    if matches!(part, Part::All | Part::Revived | Part::Check) {
+        revived::make(&mut files)?;
+    }
     if matches!(part, Part::All | Part::Defaults | Part::Check) {
         defaults::make(&lab.program, check, &mut files)?;
     }
-    for (page, presets) in PAGES.iter().filter(|_| !matches!(part, Part::Defaults | Part::Hero | Part::Grid))
+    for (page, presets) in
+        PAGES.iter().filter(|_| !matches!(part, Part::Defaults | Part::Hero | Part::Grid | Part::Revived))
     {
         let sched = presets[presets.len() - 1];
         let tunables = if MODELS.contains(page) { Vec::new() } else { lab.tunables(sched)? };

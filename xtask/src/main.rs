@@ -5,7 +5,7 @@
 //! cargo xtask ci                    the same
 //! cargo xtask bench [--check | --instructions]   instructions per request and requests per second → bench/RESULTS.md; or only the limits; or without the seconds, for a busy machine
 //! cargo xtask fuzz [--minutes N] [TARGET…]   fuzzing, 10 minutes per target unless told otherwise
-//! cargo xtask docs [tunables|pages|defaults|hero|grid|--check]  what is measured in docs/schedulers and docs/nvme.md, and the README's picture; or only whether a part of it is as it would be made
+//! cargo xtask docs [tunables|pages|defaults|hero|grid|revived|--check]  what is measured in docs/schedulers and docs/nvme.md, and pictures of other pages; or only whether a part of it is as it would be made
 //! cargo xtask docs --book            the documents as a book, by mdBook → target/book
 //! cargo xtask page [--check]        the lab as one HTML page → target/page; or also whether it works, in Node.js and Chromium
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
@@ -52,6 +52,7 @@ mod links;
 mod mutants;
 mod page;
 mod python;
+mod revived;
 mod shell;
 mod steps;
 mod svg;
@@ -65,7 +66,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest [FOLDER] | kernel package | kernel stress --hours N | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest [FOLDER] | kernel package | kernel stress --hours N | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         ["docs", "defaults"] => docs::run(docs::Part::Defaults).map(|outcome| println!("{outcome}")),
         ["docs", "hero"] => docs::run(docs::Part::Hero).map(|outcome| println!("{outcome}")),
         ["docs", "grid"] => docs::run(docs::Part::Grid).map(|outcome| println!("{outcome}")),
+        ["docs", "revived"] => docs::run(docs::Part::Revived).map(|outcome| println!("{outcome}")),
         ["docs", "--book"] => book::make().map(|outcome| println!("{outcome}")),
         ["docs", "--check"] => docs::run(docs::Part::Check).map(|outcome| println!("{outcome}")),
         ["page"] => page::make().map(|made| println!("{made}")),

@@ -91,6 +91,53 @@ fn panel(out: &mut String, left: f64, title: &str, points: &[Point], i: usize) {
     }
 }
 
+/// A bar: its name, its length, what is written at its end, and whether it stands out.
+pub(crate) struct Bar {
+    pub(crate) label: &'static str,
+    pub(crate) value: f64,
+    pub(crate) text: String,
+    pub(crate) strong: bool,
+}
+
+/// Two panels of bars, each with its own scale from zero.
+pub(crate) fn bars(name: &str, titles: [&str; 2], panels: &[Vec<Bar>; 2]) -> String {
+    const ROW: f64 = 20.0;
+    const TOP: f64 = 44.0;
+    const LABELS: f64 = 96.0;
+    let rows = panels.iter().map(Vec::len).max().unwrap_or(0);
+    let height = TOP + ROW * rows as f64 + 8.0;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
+         font-family=\"sans-serif\" font-size=\"11\" role=\"img\">\n<title>{0}</title>\n\
+         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n\
+         <text x=\"8\" y=\"15\" font-weight=\"bold\" fill=\"#333\">{0}</text>\n",
+        escaped(name)
+    );
+    for (i, (title, bars)) in titles.iter().zip(panels).enumerate() {
+        let left = PANEL * i as f64 + LABELS;
+        let longest = bars.iter().map(|b| b.value).fold(f64::MIN_POSITIVE, f64::max);
+        let _ =
+            writeln!(out, "<text x=\"{left}\" y=\"{}\" fill=\"#333\">{}</text>", TOP - 10.0, escaped(title));
+        for (k, bar) in bars.iter().enumerate() {
+            let (y, long) = (TOP + ROW * k as f64, (PANEL - LABELS - 48.0) * bar.value / longest);
+            let colour = if bar.strong { "#0b62a8" } else { "#9ab" };
+            let _ = writeln!(
+                out,
+                "<text x=\"{0:.0}\" y=\"{1:.0}\" text-anchor=\"end\" fill=\"#333\">{2}</text>\
+                 <rect x=\"{left:.0}\" y=\"{y:.0}\" width=\"{long:.1}\" height=\"{3:.0}\" fill=\"{colour}\"/>\
+                 <text x=\"{4:.1}\" y=\"{1:.0}\" fill=\"#333\">{5}</text>",
+                left - 6.0,
+                y + 12.0,
+                escaped(bar.label),
+                ROW - 5.0,
+                left + long + 4.0,
+                escaped(&bar.text)
+            );
+        }
+    }
+    out + "</svg>\n"
+}
+
 /// A cell of a table of tiles: what it says, and a value from 0 to 1 that its colour follows from.
 pub(crate) struct Tile {
     pub(crate) label: String,

@@ -73,7 +73,7 @@ fn allocations(params: &DeviceParams, commands: u64) -> usize {
             device.submit(now, command);
             sent += 1;
         }
-        now = device.next_event().expect("commands are under way");
+        now = device.next_event().expect("commands have been sent");
         while let Some(tag) = device.poll(now) {
             free.push(tag.0);
         }
