@@ -82,7 +82,8 @@ enum {
 	FH_HOLD_DRAIN_BATCH = 3,  /* the old batch has to finish first */
 	FH_HOLD_DEPTH = 4,        /* the device has as many requests as the scheduler allows */
 	FH_HOLD_HIGHER_CLASS = 5, /* a higher class has requests at the device */
-	FH_HOLD_IDLE_CLASS = 6    /* only the idle class waits, and the device was not idle for long enough */
+	FH_HOLD_IDLE_CLASS = 6,   /* only the idle class waits, and the device was not idle for long enough */
+	FH_HOLD_LIMIT = 7         /* only requests of groups at their limits wait */
 };
 
 /* Reasons of a timer. */
@@ -91,7 +92,8 @@ enum {
 	FH_TIMER_SLICE_IDLE = 2,  /* the end of idling for a queue */
 	FH_TIMER_IDLE_CLASS = 3,  /* the idle class may run */
 	FH_TIMER_WINDOW = 4,      /* the end of a measuring window */
-	FH_TIMER_PROTECT = 5      /* a request at the device that was to be quick is late */
+	FH_TIMER_PROTECT = 5,     /* a request at the device that was to be quick is late */
+	FH_TIMER_LIMIT = 6        /* a limit lets the next request pass */
 };
 
 /* Ends of a request. */

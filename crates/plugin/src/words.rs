@@ -97,63 +97,64 @@ pub(crate) const fn end(number: i32) -> Option<End> {
     }
 }
 
-/// Reasons to hold, by number from 1 on.
-const HOLDS: [Hold; 6] =
-    [Hold::Anticipate, Hold::SliceIdle, Hold::DrainBatch, Hold::Depth, Hold::HigherClass, Hold::IdleClass];
+/// A list of all values of an enum of core, in the order of their numbers. Does not compile if core has one
+/// that is not in the list.
+macro_rules! numbers {
+    ($(#[$doc:meta])* $list:ident: $kind:ident = $($name:ident)*) => {
+        $(#[$doc])*
+        const $list: &[$kind] = &[$($kind::$name,)*];
 
-/// Reasons of timers, by number from 1 on.
-const TIMERS: [Timer; 5] =
-    [Timer::Anticipate, Timer::SliceIdle, Timer::IdleClass, Timer::Window, Timer::Protect];
+        const _: fn($kind) = |value| match value {
+            $($kind::$name => {})*
+        };
+    };
+}
+
+numbers! {
+    /// Reasons to hold, by number from 1 on.
+    HOLDS: Hold = Anticipate SliceIdle DrainBatch Depth HigherClass IdleClass Limit
+}
+
+numbers! {
+    /// Reasons of timers, by number from 1 on.
+    TIMERS: Timer = Anticipate SliceIdle IdleClass Window Protect Limit
+}
+
+numbers! {
+    /// Reasons, by number from 0 on.
+    REASONS: Reason = None Arrival Batch NewBatch FifoExpired WritesStarved Aged Requeued Nearest Drain
+    Anticipate AnticipationHit AnticipationClose AnticipationTimeout AnticipationUseless BatchChange SliceIdle
+    WorkloadIdle GroupIdle SliceStart SliceUsed SliceEmpty IdleTimeout AsyncQuota Preempted Cooperator
+    QueueMerge QueueSplit TaskExit Depth NoToken HigherClass DrainKind BudgetExhausted BudgetTimeout Times
+    RaisedInteractive RaisedSoftRealTime RaisedAsync RaiseEnd LargeBurst RateUpdate Injected Waker Actuator
+    WakerFound Reserved Protected Limit
+}
 
 /// Finds what has a number from 1 on.
 fn numbered<T: Copy>(all: &[T], number: u32) -> Option<T> {
     all.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
 }
 
+/// 0 for what is not in the list, which does not happen.
 #[allow(clippy::cast_possible_truncation, reason = "a short list")]
 fn number<T: PartialEq>(all: &[T], of: &T) -> u8 {
     all.iter().position(|t| t == of).map_or(0, |i| i as u8 + 1)
 }
 
 pub(crate) fn hold(number: u8) -> Option<Hold> {
-    numbered(&HOLDS, number.into())
+    numbered(HOLDS, number.into())
 }
 
-/// 0 for the elevator's own reason, which no scheduler has.
 pub(crate) fn hold_number(hold: Hold) -> u8 {
-    number(&HOLDS, &hold)
+    number(HOLDS, &hold)
 }
 
 pub(crate) fn timer(number: u32) -> Option<Timer> {
-    numbered(&TIMERS, number)
+    numbered(TIMERS, number)
 }
 
 pub(crate) fn timer_number(timer: Timer) -> u32 {
-    number(&TIMERS, &timer).into()
-}
-
-macro_rules! reasons {
-    ($($name:ident)*) => {
-        /// All reasons, in the order of their numbers.
-        const REASONS: &[Reason] = &[$(Reason::$name,)*];
-
-        /// Does not compile if core has a reason that is not in the list.
-        #[allow(dead_code, reason = "it is there to be compiled")]
-        const fn is_listed(reason: Reason) -> bool {
-            match reason {
-                $(Reason::$name => true,)*
-            }
-        }
-    };
-}
-
-reasons! {
-    None Arrival Batch NewBatch FifoExpired WritesStarved Aged Requeued Nearest Drain Anticipate
-    AnticipationHit AnticipationClose AnticipationTimeout AnticipationUseless BatchChange SliceIdle
-    WorkloadIdle GroupIdle SliceStart SliceUsed SliceEmpty IdleTimeout AsyncQuota Preempted Cooperator
-    QueueMerge QueueSplit TaskExit Depth NoToken HigherClass DrainKind BudgetExhausted BudgetTimeout Times
-    RaisedInteractive RaisedSoftRealTime RaisedAsync RaiseEnd LargeBurst RateUpdate Injected Waker Actuator
-    WakerFound Reserved Protected Limit
+    number(TIMERS, &timer).into()
 }
 
 pub(crate) fn reason(number: u8) -> Option<Reason> {
@@ -330,7 +331,7 @@ mod tests {
         let rq = FhRequest::from(&Request::read(TaskId(1), Sector(0), Sectors(8)));
         assert!(FhRequest { op: 3, ..rq }.to_core().is_none());
         assert!(FhRequest { prio_level: 8, ..rq }.to_core().is_none());
-        assert_eq!((hold(0), hold(7), timer(0), timer(6), reason(200)), (None, None, None, None, None));
+        assert_eq!((hold(0), hold(8), timer(0), timer(7), reason(200)), (None, None, None, None, None));
         assert!(HOLDS.iter().all(|h| hold(hold_number(*h)) == Some(*h)));
         assert!(TIMERS.iter().all(|t| timer(timer_number(*t)) == Some(*t)));
         assert!(REASONS.iter().all(|r| reason(reason_number(*r)) == Some(*r)));
