@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * The trace event fairhead:fairhead_call: a call of the core, with its answer, as the log has it (record.h). It
- * costs nothing while nobody has it on.
+ * The trace event fairhead:fairhead_call: a call of the core, with its answer, as the log has it (record.h).
+ * While it is off, a call costs no more.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM fairhead

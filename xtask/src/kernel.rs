@@ -35,7 +35,7 @@ const MODULES: &[(&str, &str)] = &[
 const LOG_STEP: u64 = 4 << 20;
 
 /// How long a guest may take, in seconds.
-const PATIENCE: &str = "3600";
+const PATIENCE: &str = "900";
 
 /// Builds, boots, judges.
 pub(crate) fn test() -> Result<Outcome, String> {

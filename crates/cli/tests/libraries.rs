@@ -112,7 +112,7 @@ fn a_function_that_does_not_return_is_ended() {
 #[test]
 fn a_library_that_ends_the_process_is_found_out() {
     faulty("EXIT", 1, &["', insert: ended the process with exit code 0"]);
-    faulty("FAIL", 1, &["', insert: failed: no more than a hundred, please"]);
+    faulty("FAIL", 1, &["', insert: failed: no more than a hundred, please; last request: tag "]);
 }
 
 #[test]
@@ -224,7 +224,9 @@ fn a_library_is_a_row_beside_the_built_in_ones() {
     ]);
     assert_eq!(grid.lines().filter(|row| row.contains("upwards")).count(), 2, "{grid}");
     let advice = said(&["advise", "job.fio", "--sched", "./libupwards.so,bfq", "--rounds", "1"]);
-    assert!(advice.contains("upwards") && advice.contains("bfq"), "{advice}");
+    let place = |name: &str| advice.lines().find(|l| l.starts_with(name)).map(|l| l.contains(" the lab "));
+    assert_eq!((place("upwards "), place("bfq ")), (Some(true), Some(false)), "{advice}");
+    assert!(!advice.contains("--sched upwards"), "no server takes it: {advice}");
 }
 
 #[test]

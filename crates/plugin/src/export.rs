@@ -126,7 +126,9 @@ thread_local! {
 /// Keeps the text of a panic for the line that ends the run, instead of printing it. Only for libraries: it
 /// changes all panics of this copy of the standard library.
 pub fn keep_panics() {
-    std::panic::set_hook(Box::new(|info| PANIC.with(|p| *p.borrow_mut() = info.to_string())));
+    // Place and text are on lines of their own.
+    let line = |text: &str| text.replacen('\n', " ", 1);
+    std::panic::set_hook(Box::new(move |info| PANIC.with(|p| *p.borrow_mut() = line(&info.to_string()))));
 }
 
 /// An instance in its memory.

@@ -72,6 +72,9 @@ impl Factory for Plugin {
         // As long as the process: a factory is.
         Vec::leak(self.keeps.clone())
     }
+    fn can_serve(&self) -> bool {
+        false
+    }
     fn identity(&self) -> u64 {
         self.identity
     }

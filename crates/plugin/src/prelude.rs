@@ -3,6 +3,6 @@
 pub use fairhead_core::config::ConfigError;
 pub use fairhead_core::sched::Scheduler;
 pub use fairhead_core::{
-    Control, Cx, Dispatch, Duration, End, Hold, Instant, Limits, Reason, Request, Sector, Sectors, Tag,
-    Timer, tunables,
+    Control, Cx, Dispatch, Duration, End, GroupId, Hold, Instant, IoPrio, Limits, Op, Reason, Request,
+    Sector, Sectors, Tag, TaskId, Timer, tunables,
 };

@@ -266,7 +266,7 @@ pub(crate) unsafe extern "C" fn fail(why: *const libc::c_char) {
         unsafe { CStr::from_ptr(why) }.to_string_lossy()
     };
     let line = match LAST.get() {
-        Some(slot) => format!("{} failed: {said}", page().describe(slot)),
+        Some(slot) => format!("{} failed: {said}; {}", page().describe(slot), slot.last_request()),
         None => format!("a scheduler library failed: {said}"),
     };
     if ON_FAULT.get().is_none() {

@@ -180,6 +180,9 @@ impl Factory for Class {
         let made = Python::attach(|py| Instance::new(py, self, limits, values));
         Ok(Box::new(made.unwrap_or_else(|e| raise(e))))
     }
+    fn can_serve(&self) -> bool {
+        false
+    }
 }
 
 /// The classes that have been used, by the address of the class. They are kept, as factories have to be.

@@ -66,6 +66,11 @@ pub trait Factory: Send + Sync {
         &[]
     }
 
+    /// Whether servers may have it: not if its code is loaded and may end or stop the process. Default: yes.
+    fn can_serve(&self) -> bool {
+        true
+    }
+
     /// A number that is another when the scheduler's code is another, such as a hash of a library's file:
     /// kept results of simulations are used again only if it is the same. Default: 0.
     fn identity(&self) -> u64 {

@@ -326,6 +326,7 @@ const fn place(c: &Candidate) -> &'static str {
     match c.place {
         Place::Kernel => "kernel",
         Place::Fairhead => "Fairhead",
+        Place::Lab => "the lab",
     }
 }
 

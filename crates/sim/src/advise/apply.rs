@@ -33,6 +33,9 @@ use fairhead_core::config::Unit;
 use fairhead_core::sched::any::{preset, shown};
 use fairhead_device::Facts;
 
+/// What is said of a scheduler that no server takes.
+const LAB_ONLY: &str = "nothing yet: it runs in the lab only, as serve and mount take no scheduler of a library or a class; docs/extend.md says how one in Rust is linked in";
+
 /// Something to do, and why or when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -79,7 +82,10 @@ pub fn steps(candidate: &Candidate, remedy: Option<&Remedy>, facts: &Facts, jobs
     }
     steps.extend(weights(candidate, facts, jobs));
     steps.extend(remedy.into_iter().flat_map(|r| limits(r, facts, jobs)));
-    steps.push(Step { about: "with Fairhead, which has it everywhere", lines: fairhead(candidate) });
+    steps.push(match candidate.place {
+        Place::Lab => Step { about: LAB_ONLY, lines: Vec::new() },
+        _ => Step { about: "with Fairhead, which has it everywhere", lines: fairhead(candidate) },
+    });
     steps
 }
 
@@ -220,6 +226,17 @@ fn fairhead(candidate: &Candidate) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::job::parse;
+
+    #[test]
+    fn no_server_is_advised_for_what_no_server_takes() {
+        let facts = fairhead_device::Device::new(&fairhead_device::DeviceParams::preset("nas2020").unwrap());
+        let (facts, jobs) = (facts.unwrap().facts(), parse("[a]\nsize=1m\n", "a.fio").unwrap());
+        let config = (preset("cfq").unwrap().config)();
+        let of = |place| Candidate { preset: "mine", set: &[], config, place, why: "" };
+        let last = |place| steps(&of(place), None, &facts, &jobs).pop().unwrap();
+        assert_eq!(last(Place::Lab), Step { about: LAB_ONLY, lines: Vec::new() });
+        assert!(last(Place::Fairhead).lines[0].ends_with(" --sched mine"));
+    }
 
     fn given(groups: &[(&str, &str)]) -> Vec<String> {
         let job = |(i, (group, weight)): (usize, &(&str, &str))| {

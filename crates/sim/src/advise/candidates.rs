@@ -120,6 +120,8 @@ pub enum Place {
     Kernel,
     /// In Fairhead only: `serve`, `mount`.
     Fairhead,
+    /// In the lab only: servers take no scheduler of a library or a class.
+    Lab,
 }
 
 /// A scheduler with its tunables, to be tried.
@@ -184,8 +186,12 @@ impl Candidate {
     /// A scheduler without tunables, as a kernel has it if one does.
     fn plain(named: &Named, why: &'static str) -> Self {
         let in_kernel = preset(named.name).and_then(Preset::in_kernel);
-        let place = if in_kernel.is_some() { Place::Kernel } else { Place::Fairhead };
         let config = in_kernel.unwrap_or(named.config);
+        let place = match config {
+            _ if in_kernel.is_some() => Place::Kernel,
+            AnyConfig::Outside(c) if !c.factory().can_serve() => Place::Lab,
+            _ => Place::Fairhead,
+        };
         Self { preset: named.name, set: &[], config, place, why }
     }
 }
