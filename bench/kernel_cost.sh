@@ -27,12 +27,10 @@ while [ $# -gt 0 ]; do
 done
 work=$(mktemp -d "${TMPDIR:-/tmp}/fairhead-cost.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-rustc --edition=2024 -O -Ctarget-feature=+crt-static --target x86_64-unknown-linux-gnu -o "$work/cost" "$root/kernel/guest/cost.rs"
 
 for n in ${processors//,/ }; do
     folder=$work/$n
     mkdir "$folder"
-    cp "$work/cost" "$folder/"
     echo "$n" >"$folder/processors"
     echo null_blk >"$folder/modules"
     cat >"$folder/init" <<INIT
@@ -51,7 +49,7 @@ echo
 usleep 10000000
 for s in ${scheds//,/ }; do
 	echo \$s > /sys/block/nullb0/queue/scheduler || echo "no \$s"
-	for batch in 1 32; do echo "row \$s \$(/cost /dev/nullb0 $n $requests \$batch)"; done
+	for batch in 1 32; do echo "row \$s \$(load cost /dev/nullb0 $n $requests \$batch)"; done
 	echo "lock \$s" \$(grep -E '^(contended|handed_over) ' /sys/block/nullb0/queue/iosched/fairhead_stats)
 done 2> /dev/null
 echo "done"

@@ -23,7 +23,8 @@
 //! client NAME start_ns elapsed_ns bytes calls lat_sum_ns lat_max_ns
 //! ```
 
-use super::{Buffer, O_DIRECT};
+use crate::aio::{Aio, Event, Iocb};
+use crate::{Buffer, O_DIRECT};
 use std::ffi::{c_int, c_long};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -43,9 +44,6 @@ unsafe extern "C" {
     fn prctl(what: c_int, ...) -> c_int;
 }
 const PR_SET_TIMERSLACK: c_int = 29;
-const IO_SETUP: c_long = 206;
-const IO_GETEVENTS: c_long = 208;
-const IO_SUBMIT: c_long = 209;
 const CLOCK_GETTIME: c_long = 228;
 const CLOCK_NANOSLEEP: c_long = 230;
 const IOPRIO_SET: c_long = 251;
@@ -165,31 +163,6 @@ fn plan(text: &str) -> Result<Vec<(String, Vec<Run>)>, String> {
         }
     }
     Ok(clients)
-}
-
-/// Linux's control block of an asynchronous call.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Iocb {
-    data: u64,
-    key: u32,
-    flags: u32,
-    op: u16,
-    prio: u16,
-    fd: u32,
-    buffer: u64,
-    length: u64,
-    offset: u64,
-    reserved: [u64; 2],
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Event {
-    data: u64,
-    iocb: u64,
-    result: i64,
-    result2: i64,
 }
 
 /// What a client has done.
@@ -318,11 +291,7 @@ impl Client {
     /// As many calls at a time as the depth says, each handed in by itself.
     fn run_deep(&mut self, end: u64) -> io::Result<()> {
         let depth = self.job.depth;
-        let mut context = 0_u64;
-        // SAFETY: it writes the context's name.
-        if unsafe { syscall(IO_SETUP, depth, &raw mut context) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let aio = Aio::new(depth)?;
         let mut slots: Vec<(Run, u64, Iocb)> = Vec::new();
         let idle = Run { write: false, sector: 0, sectors: 0, count: 0 };
         slots.resize(depth, (idle, 0, Iocb::default()));
@@ -333,7 +302,7 @@ impl Client {
             while !is_over && let Some(slot) = free.pop() {
                 match if now() < end { self.next()? } else { None } {
                     Some(call) => {
-                        self.submit(context, call, slot, &mut slots)?;
+                        self.submit(&aio, call, slot, &mut slots)?;
                         in_flight += 1;
                     }
                     None => is_over = true,
@@ -342,13 +311,9 @@ impl Client {
             if in_flight == 0 {
                 return Ok(());
             }
-            // SAFETY: there is room for as many events as there are calls.
-            let got = unsafe { syscall(IO_GETEVENTS, context, 1_u64, depth, events.as_mut_ptr(), 0_u64) };
-            if got < 1 {
-                return Err(io::Error::last_os_error());
-            }
+            let ended = aio.wait(1, &mut events)?;
             let until = now();
-            for event in &events[..got as usize] {
+            for event in ended {
                 let slot = event.data as usize;
                 let (call, since, _) = slots[slot];
                 if event.result != (call.sectors * 512) as i64 {
@@ -363,7 +328,7 @@ impl Client {
 
     fn submit(
         &mut self,
-        context: u64,
+        aio: &Aio,
         call: Run,
         slot: usize,
         slots: &mut [(Run, u64, Iocb)],
@@ -379,12 +344,8 @@ impl Client {
             ..Iocb::default()
         };
         slots[slot] = (call, now(), iocb);
-        let list = [&raw mut slots[slot].2];
         // SAFETY: the control block and the buffer stay until the call has ended, as their slot is taken.
-        match unsafe { syscall(IO_SUBMIT, context, 1_u64, list.as_ptr()) } {
-            1 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        unsafe { aio.submit(&[&raw mut slots[slot].2]) }
     }
 }
 

@@ -8,10 +8,13 @@
 //! that follow from both; a task remembers the counts. With `adjacent`, the tasks write one region together
 //! instead, each the next 4 KiB, and it is verified in the end: what waits can be merged then.
 //!
-//! `load job FILE PLAN DEVICE` runs a job file; see `jobs.rs`.
+//! `load job FILE PLAN DEVICE` runs a job file; see `jobs.rs`. `load cost DEVICE TASKS REQUESTS BATCH` reads
+//! as fast as it goes; see `cost.rs`.
 //!
 //! The last line says how much was read and written, or what was wrong; then the exit status is 1.
 
+mod aio;
+mod cost;
 mod jobs;
 
 use std::fs::{File, OpenOptions};
@@ -175,8 +178,10 @@ fn adjacent(mut task: Task, next: &AtomicUsize, most: u64) -> io::Result<(u64, u
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
-    if args.get(1).is_some_and(|a| a == "job") {
-        return jobs::main(&args[2..]);
+    match args.get(1).map(String::as_str) {
+        Some("job") => return jobs::main(&args[2..]),
+        Some("cost") => return cost::main(&args[2..]),
+        _ => {}
     }
     let number = |i: usize, default| args.get(i).and_then(|a| a.parse::<u64>().ok()).unwrap_or(default);
     let (Some(device), seed, tasks, operations) = (args.get(1), number(2, 1), number(3, 2), number(4, 100))
