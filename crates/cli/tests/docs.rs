@@ -2,9 +2,11 @@
 //!
 //! In the README and in `docs/`, a block fenced as `sh` is a list of commands, one per line. Lines that start
 //! with `fairhead` or `cargo run --release` run the binary under test, in the root of the repository, and
-//! must succeed; `printf`, which makes a file for them, runs as it is. Other lines must be known here, so
-//! that no command goes stale unseen.
+//! must succeed; `printf`, which makes a file for them, runs as it is. Those whose output the documents show
+//! are run by `cargo xtask figures --check`. Other lines must be known here, so that no command goes stale
+//! unseen.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,13 +47,29 @@ fn commands(text: &str) -> Vec<(usize, &str)> {
 /// What is run by other means: the test command runs this test; the long ones have steps of their own there.
 const RUN_ELSEWHERE: &[&str] = &["cargo xtask ", "cargo build", "bash .ci/run"];
 
+/// The arguments of commands whose output or figures the documents show: `cargo xtask figures --check`, a step
+/// of the test command, runs those.
+fn shown(text: &str) -> impl Iterator<Item = &str> {
+    let command =
+        |line| ["<!-- shows: ", "<!-- figures: ", "$ "].iter().find_map(|p| str::strip_prefix(line, p));
+    text.lines().filter_map(command).filter_map(|c| arguments(c.strip_suffix(" -->").unwrap_or(c)))
+}
+
+/// What the program is told by a command; none if that is another program's.
+fn arguments(words: &str) -> Option<&str> {
+    let rest = words.strip_prefix("cargo run --release");
+    let rest = rest.map(|rest| rest.trim_start().strip_prefix("--").unwrap_or(rest));
+    rest.or_else(|| words.strip_prefix("fairhead")).map(str::trim)
+}
+
+/// A command without its comment.
+fn words(line: &str) -> &str {
+    line.split(" #").next().unwrap_or(line).trim_end()
+}
+
 fn run(place: &str, line: &str) {
-    let words = line.split(" #").next().unwrap_or(line);
-    let arguments = words
-        .strip_prefix("cargo run --release")
-        .map(|rest| rest.trim_start().strip_prefix("--").unwrap_or(rest))
-        .or_else(|| words.strip_prefix("fairhead"));
-    let script = match arguments {
+    let words = words(line);
+    let script = match arguments(words) {
         Some(arguments) => format!("exec {} {arguments}", env!("CARGO_BIN_EXE_fairhead")),
         None if words.starts_with("printf ") => words.to_owned(),
         None => panic!("{place}: no test runs '{line}'"),
@@ -73,11 +91,16 @@ fn run(place: &str, line: &str) {
 #[test]
 fn every_command_in_the_docs_runs() {
     let mut count = 0;
-    for document in documents() {
-        let text = std::fs::read_to_string(&document).expect("a document");
+    let read = |document: PathBuf| {
         let name = document.strip_prefix(root()).expect("inside the root").display().to_string();
-        for (number, line) in commands(&text) {
-            if !RUN_ELSEWHERE.iter().any(|known| line.starts_with(known)) {
+        (name, std::fs::read_to_string(&document).expect("a document"))
+    };
+    let documents: Vec<(String, String)> = documents().into_iter().map(read).collect();
+    let shown: HashSet<&str> = documents.iter().flat_map(|(_, text)| shown(text)).collect();
+    for (name, text) in &documents {
+        for (number, line) in commands(text) {
+            let is_shown = arguments(words(line)).is_some_and(|given| shown.contains(given));
+            if !is_shown && !RUN_ELSEWHERE.iter().any(|known| line.starts_with(known)) {
                 run(&format!("{name}:{number}"), line);
                 count += 1;
             }
