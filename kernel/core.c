@@ -5,60 +5,43 @@
  * Each call is made with the queue's lock held and interrupts off, is guarded, and is written to the log and to
  * the kernel's trace, where they are on.
  *
- * Guard. The core is Rust, and a bug in it panics. A panic comes to fh_panic_hook() below, which goes back to
- * where the call was made (guard.S); frames of the core hold nothing that would have to be given back. The next
- * call finds the elevator entered, and poisons it: from then on requests are served in order of arrival. The
- * call that panicked is made once more, so that nothing is lost: where its effect was there already, the answer
- * is FH_E_STATE, which counts as done.
+ * Guard. The core is Rust, and a bug in it panics. A panic comes to fh_panic_hook() below, which leaves the call
+ * (guard.S); frames of the core hold nothing that would have to be given back. The next call finds the elevator
+ * entered, and poisons it: from then on requests are served in order of arrival. The call that panicked is made
+ * once more, so that nothing is lost: where its effect was there already, the answer is FH_E_STATE, which counts
+ * as done.
  *
  * Creation needs more stack than a system call can be sure of (about 10 KiB), so it runs on a worker's.
  */
+#include <linux/jump_label.h>
 #include <linux/kernel.h>
 #include <linux/percpu.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 #include "fairhead_module.h"
 #include "fairhead_trace.h"
+#include "guard.h"
 
-/* Where to go back to. The first eight words are guard.S's. */
-struct fhk_guard {
-	unsigned long registers[8];
-	struct fhk_guard *outer;
-};
-
-long fhk_mark(struct fhk_guard *guard) __attribute__((returns_twice));
-void __noreturn fhk_back(struct fhk_guard *guard);
-
-/* The guard of the call that this processor is in. Calls do not sleep. */
-static DEFINE_PER_CPU(struct fhk_guard *, fhk_guards);
+/* Where on the stack the guarded call is that this processor is in; null: in none. Calls do not sleep. */
+DEFINE_PER_CPU(unsigned long, fhk_guard);
 
 void __noreturn fh_panic_hook(const char *message, size_t length);
+void __noreturn fhk_leave(void);
 void fh_create_abandoned(void);
 s32 fh_panic(fh_elevator *elevator);
+struct creation;
+s32 fhk_create_core(struct creation *it);
+
+/* The same function, guarded. With preemption off. */
+#define GUARDED(name) extern typeof(name) fhk_guarded_##name
+FHK_GUARDED;
 
 void __noreturn fh_panic_hook(const char *message, size_t length)
 {
-	struct fhk_guard *guard = this_cpu_read(fhk_guards);
-
 	pr_crit("the core panicked: %.*s\n", (int)length, message);
-	BUG_ON(!guard);
-	fhk_back(guard);
+	BUG_ON(!this_cpu_read(fhk_guard));
+	fhk_leave();
 }
-
-/* Makes a call that may panic; true if it did. With preemption off. */
-#define guarded(call) ({						\
-	struct fhk_guard guard;						\
-	bool panicked;							\
-									\
-	guard.outer = this_cpu_read(fhk_guards);			\
-	panicked = fhk_mark(&guard) != 0;				\
-	if (!panicked) {						\
-		this_cpu_write(fhk_guards, &guard);			\
-		call;							\
-	}								\
-	this_cpu_write(fhk_guards, guard.outer);			\
-	panicked;							\
-})
 
 static const char *const call_names[FHK_CALLS] = {
 	[FHK_INSERT] = "insert", [FHK_MAY_MERGE] = "may_merge", [FHK_GROW] = "grow", [FHK_JOINED] = "joined",
@@ -73,6 +56,7 @@ static const char *const call_names[FHK_CALLS] = {
 static enum fhk_call fault_call;
 static bool fault_after;
 static atomic_t fault_left = ATOMIC_INIT(0);
+static DEFINE_STATIC_KEY_FALSE(has_fault);
 
 /* Reads CALL:COUNT or CALL:COUNT:after. */
 static int parse_fault(void)
@@ -95,6 +79,7 @@ static int parse_fault(void)
 			fault_call = i;
 			fault_after = after;
 			atomic_set(&fault_left, n);
+			static_branch_enable(&has_fault);
 			return 0;
 		}
 	}
@@ -105,10 +90,11 @@ static noinline bool panic_here(struct fhk_queue *fq, bool after)
 {
 	if (after != fault_after || !atomic_dec_and_test(&fault_left))
 		return false;
-	return guarded(fh_panic(fq->core));
+	return fhk_guarded_fh_panic(fq->core) == FHK_LEFT;
 }
 
-#define seeded_panic(fq, kind, after) (unlikely(fault_call == (kind)) && panic_here(fq, after))
+#define seeded_panic(fq, kind, after)					\
+	(static_branch_unlikely(&has_fault) && fault_call == (kind) && panic_here(fq, after))
 
 static noinline void panicked(struct fhk_queue *fq)
 {
@@ -122,14 +108,15 @@ static noinline void panicked(struct fhk_queue *fq)
 }
 
 /* Makes a call, once more if it panics; `done` is the answer if it was done by then. */
-#define call_core(fq, kind, done, call) ({				\
-	s32 answer = 0;							\
+#define call_core(fq, kind, done, name, ...) ({				\
+	s32 answer;							\
 									\
 	if (unlikely(seeded_panic(fq, kind, false)))			\
 		panicked(fq);						\
-	if (unlikely(guarded(answer = (call)) || seeded_panic(fq, kind, true))) {	\
+	answer = fhk_guarded_##name((fq)->core, ##__VA_ARGS__);		\
+	if (unlikely(answer == FHK_LEFT || seeded_panic(fq, kind, true))) {	\
 		panicked(fq);						\
-		answer = (call);					\
+		answer = name((fq)->core, ##__VA_ARGS__);		\
 		if (answer == FH_E_STATE)				\
 			answer = (done);				\
 	}								\
@@ -165,7 +152,7 @@ static struct fhk_record of_request(enum fhk_call call, u16 tag, const struct fh
 
 s32 fhk_core_insert(struct fhk_queue *fq, u16 tag, const struct fh_request *request)
 {
-	s32 answer = call_core(fq, FHK_INSERT, FH_QUEUED, fh_insert(fq->core, fq->now, tag, request, NULL));
+	s32 answer = call_core(fq, FHK_INSERT, FH_QUEUED, fh_insert, fq->now, tag, request, NULL);
 
 	note(fq, of_request(FHK_INSERT, tag, request), answer);
 	return answer;
@@ -173,7 +160,7 @@ s32 fhk_core_insert(struct fhk_queue *fq, u16 tag, const struct fh_request *requ
 
 s32 fhk_core_may_merge(struct fhk_queue *fq, u16 into, const struct fh_request *request)
 {
-	s32 answer = call_core(fq, FHK_MAY_MERGE, 0, fh_may_merge(fq->core, fq->now, into, request));
+	s32 answer = call_core(fq, FHK_MAY_MERGE, 0, fh_may_merge, fq->now, into, request);
 
 	note(fq, of_request(FHK_MAY_MERGE, into, request), answer);
 	return answer;
@@ -181,7 +168,7 @@ s32 fhk_core_may_merge(struct fhk_queue *fq, u16 into, const struct fh_request *
 
 s32 fhk_core_grow(struct fhk_queue *fq, u16 tag, s32 end, u32 sectors)
 {
-	s32 answer = call_core(fq, FHK_GROW, FH_OK, fh_grow(fq->core, fq->now, tag, end, sectors));
+	s32 answer = call_core(fq, FHK_GROW, FH_OK, fh_grow, fq->now, tag, end, sectors);
 
 	note(fq, (struct fhk_record){ .call = FHK_GROW, .tag = tag, .number = end, .sectors = sectors }, answer);
 	return answer;
@@ -189,7 +176,7 @@ s32 fhk_core_grow(struct fhk_queue *fq, u16 tag, s32 end, u32 sectors)
 
 s32 fhk_core_joined(struct fhk_queue *fq, u16 kept, u16 gone)
 {
-	s32 answer = call_core(fq, FHK_JOINED, FH_OK, fh_joined(fq->core, fq->now, kept, gone));
+	s32 answer = call_core(fq, FHK_JOINED, FH_OK, fh_joined, fq->now, kept, gone);
 
 	note(fq, (struct fhk_record){ .call = FHK_JOINED, .tag = kept, .other = gone }, answer);
 	return answer;
@@ -197,7 +184,7 @@ s32 fhk_core_joined(struct fhk_queue *fq, u16 kept, u16 gone)
 
 s32 fhk_core_remove(struct fhk_queue *fq, u16 tag)
 {
-	s32 answer = call_core(fq, FHK_REMOVE, FH_OK, fh_remove(fq->core, tag));
+	s32 answer = call_core(fq, FHK_REMOVE, FH_OK, fh_remove, tag);
 
 	note(fq, (struct fhk_record){ .call = FHK_REMOVE, .tag = tag }, answer);
 	return answer;
@@ -206,7 +193,7 @@ s32 fhk_core_remove(struct fhk_queue *fq, u16 tag)
 s32 fhk_core_dispatch(struct fhk_queue *fq, u16 *tag)
 {
 	u32 hold = 0;
-	s32 answer = call_core(fq, FHK_DISPATCH, FH_EMPTY, fh_dispatch(fq->core, fq->now, tag, &hold));
+	s32 answer = call_core(fq, FHK_DISPATCH, FH_EMPTY, fh_dispatch, fq->now, tag, &hold);
 
 	note(fq, (struct fhk_record){ .call = FHK_DISPATCH, .tag = *tag, .group = hold }, answer);
 	return answer;
@@ -214,7 +201,7 @@ s32 fhk_core_dispatch(struct fhk_queue *fq, u16 *tag)
 
 s32 fhk_core_complete(struct fhk_queue *fq, u16 tag)
 {
-	s32 answer = call_core(fq, FHK_COMPLETE, FH_OK, fh_complete(fq->core, fq->now, tag, NULL, 0, NULL));
+	s32 answer = call_core(fq, FHK_COMPLETE, FH_OK, fh_complete, fq->now, tag, NULL, 0, NULL);
 
 	note(fq, (struct fhk_record){ .call = FHK_COMPLETE, .tag = tag }, answer);
 	return answer;
@@ -222,7 +209,7 @@ s32 fhk_core_complete(struct fhk_queue *fq, u16 tag)
 
 s32 fhk_core_requeue(struct fhk_queue *fq, u16 tag)
 {
-	s32 answer = call_core(fq, FHK_REQUEUE, FH_OK, fh_requeue(fq->core, fq->now, tag));
+	s32 answer = call_core(fq, FHK_REQUEUE, FH_OK, fh_requeue, fq->now, tag);
 
 	note(fq, (struct fhk_record){ .call = FHK_REQUEUE, .tag = tag }, answer);
 	return answer;
@@ -230,7 +217,7 @@ s32 fhk_core_requeue(struct fhk_queue *fq, u16 tag)
 
 s32 fhk_core_timer(struct fhk_queue *fq)
 {
-	s32 answer = call_core(fq, FHK_TIMER, FH_OK, fh_timer(fq->core, fq->now));
+	s32 answer = call_core(fq, FHK_TIMER, FH_OK, fh_timer, fq->now);
 
 	note(fq, (struct fhk_record){ .call = FHK_TIMER }, answer);
 	return answer;
@@ -242,14 +229,14 @@ s32 fhk_core_next_timer(struct fhk_queue *fq, u64 *when)
 	s32 answer;
 
 	*when = 0;
-	answer = call_core(fq, FHK_NEXT_TIMER, 0, fh_next_timer(fq->core, when, &why));
+	answer = call_core(fq, FHK_NEXT_TIMER, 0, fh_next_timer, when, &why);
 	note(fq, (struct fhk_record){ .call = FHK_NEXT_TIMER, .number = *when, .group = why }, answer);
 	return answer;
 }
 
 s32 fhk_core_wants_run(struct fhk_queue *fq)
 {
-	s32 answer = call_core(fq, FHK_WANTS_RUN, 0, fh_wants_run(fq->core));
+	s32 answer = call_core(fq, FHK_WANTS_RUN, 0, fh_wants_run);
 
 	note(fq, (struct fhk_record){ .call = FHK_WANTS_RUN }, answer);
 	return answer;
@@ -258,7 +245,7 @@ s32 fhk_core_wants_run(struct fhk_queue *fq)
 s32 fhk_core_set(struct fhk_queue *fq, unsigned int index, u64 value)
 {
 	const char *name = fhk_tunable_name(fq->type, index);
-	s32 answer = call_core(fq, FHK_SET, FH_E_REFUSED, fh_set(fq->core, fq->now, name, value));
+	s32 answer = call_core(fq, FHK_SET, FH_E_REFUSED, fh_set, fq->now, name, value);
 
 	note(fq, (struct fhk_record){ .call = FHK_SET, .sectors = index, .number = value }, answer);
 	return answer;
@@ -271,7 +258,7 @@ s32 fhk_core_get(struct fhk_queue *fq, const char *name, u64 *value)
 
 s32 fhk_core_task_exit(struct fhk_queue *fq, u32 task)
 {
-	s32 answer = call_core(fq, FHK_TASK_EXIT, FH_OK, fh_task_exit(fq->core, fq->now, task));
+	s32 answer = call_core(fq, FHK_TASK_EXIT, FH_OK, fh_task_exit, fq->now, task);
 
 	note(fq, (struct fhk_record){ .call = FHK_TASK_EXIT, .task = task }, answer);
 	return answer;
@@ -279,7 +266,7 @@ s32 fhk_core_task_exit(struct fhk_queue *fq, u32 task)
 
 s32 fhk_core_set_weight(struct fhk_queue *fq, u32 group, u32 weight)
 {
-	s32 answer = call_core(fq, FHK_SET_WEIGHT, FH_OK, fh_set_weight(fq->core, fq->now, group, weight));
+	s32 answer = call_core(fq, FHK_SET_WEIGHT, FH_OK, fh_set_weight, fq->now, group, weight);
 
 	note(fq, (struct fhk_record){ .call = FHK_SET_WEIGHT, .group = group, .sectors = weight }, answer);
 	return answer;
@@ -287,7 +274,7 @@ s32 fhk_core_set_weight(struct fhk_queue *fq, u32 group, u32 weight)
 
 s32 fhk_core_set_class(struct fhk_queue *fq, u32 group, u32 class)
 {
-	s32 answer = call_core(fq, FHK_SET_CLASS, FH_OK, fh_set_class(fq->core, fq->now, group, class));
+	s32 answer = call_core(fq, FHK_SET_CLASS, FH_OK, fh_set_class, fq->now, group, class);
 
 	note(fq, (struct fhk_record){ .call = FHK_SET_CLASS, .group = group, .sectors = class }, answer);
 	return answer;
@@ -296,7 +283,7 @@ s32 fhk_core_set_class(struct fhk_queue *fq, u32 group, u32 class)
 s32 fhk_core_set_max(struct fhk_queue *fq, u32 group, const struct fh_max *max)
 {
 	u64 limits[] = { max->rbps, max->wbps, max->riops, max->wiops };
-	s32 answer = call_core(fq, FHK_SET_MAX, FH_OK, fh_set_max(fq->core, fq->now, group, max));
+	s32 answer = call_core(fq, FHK_SET_MAX, FH_OK, fh_set_max, fq->now, group, max);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(limits); i++)
@@ -307,7 +294,7 @@ s32 fhk_core_set_max(struct fhk_queue *fq, u32 group, const struct fh_max *max)
 
 s32 fhk_core_set_min(struct fhk_queue *fq, u32 group, u32 iops)
 {
-	s32 answer = call_core(fq, FHK_SET_MIN, FH_OK, fh_set_min(fq->core, fq->now, group, iops));
+	s32 answer = call_core(fq, FHK_SET_MIN, FH_OK, fh_set_min, fq->now, group, iops);
 
 	note(fq, (struct fhk_record){ .call = FHK_SET_MIN, .group = group, .sectors = iops }, answer);
 	return answer;
@@ -315,18 +302,17 @@ s32 fhk_core_set_min(struct fhk_queue *fq, u32 group, u32 iops)
 
 s32 fhk_core_stats(struct fhk_queue *fq, u32 group, struct fh_stats *stats)
 {
-	s32 answer = 0;
+	s32 answer = fhk_guarded_fh_stats(fq->core, group, stats);
 
-	if (guarded(answer = fh_stats(fq->core, group, stats))) {
-		panicked(fq);
-		answer = FH_E_POISONED;
-	}
-	return answer;
+	if (answer != FHK_LEFT)
+		return answer;
+	panicked(fq);
+	return FH_E_POISONED;
 }
 
 s32 fhk_core_set_parent(struct fhk_queue *fq, u32 group, u32 parent)
 {
-	s32 answer = call_core(fq, FHK_SET_PARENT, FH_OK, fh_set_parent(fq->core, fq->now, group, parent));
+	s32 answer = call_core(fq, FHK_SET_PARENT, FH_OK, fh_set_parent, fq->now, group, parent);
 
 	note(fq, (struct fhk_record){ .call = FHK_SET_PARENT, .group = group, .sectors = parent }, answer);
 	return answer;
@@ -334,7 +320,7 @@ s32 fhk_core_set_parent(struct fhk_queue *fq, u32 group, u32 parent)
 
 s32 fhk_core_group_exit(struct fhk_queue *fq, u32 group)
 {
-	s32 answer = call_core(fq, FHK_GROUP_EXIT, FH_OK, fh_group_exit(fq->core, fq->now, group));
+	s32 answer = call_core(fq, FHK_GROUP_EXIT, FH_OK, fh_group_exit, fq->now, group);
 
 	note(fq, (struct fhk_record){ .call = FHK_GROUP_EXIT, .group = group }, answer);
 	return answer;
@@ -357,15 +343,23 @@ static DEFINE_MUTEX(creating);
 /* A worker that is there also when memory is short: the queue is frozen meanwhile. */
 static struct workqueue_struct *workers;
 
+/* fh_create() has more arguments than a guarded call takes. */
+s32 fhk_create_core(struct creation *it)
+{
+	struct fhk_queue *fq = it->fq;
+
+	return fh_create(it->block, it->size, &fq->limits, fq->type->core, it->settings, it->count, &it->core,
+			 &it->why);
+}
+
 static void create(struct work_struct *work)
 {
 	struct creation *it = container_of(work, struct creation, work);
-	struct fhk_queue *fq = it->fq;
 
 	mutex_lock(&creating);
 	preempt_disable();
-	if (guarded(it->status = fh_create(it->block, it->size, &fq->limits, fq->type->core, it->settings,
-					   it->count, &it->core, &it->why))) {
+	it->status = fhk_guarded_fhk_create_core(it);
+	if (it->status == FHK_LEFT) {
 		fh_create_abandoned();
 		it->status = FH_E_MEMORY;
 	}

@@ -7,7 +7,7 @@
  *   inserted      it gets a tag and waits in the core; with no tag free, in `later`, in order
  *   dispatched    the core has chosen it; it is at the device
  *   handed back   by the driver, and staged once more: the core issues it first
- *   finished      it is on a list of finished ones
+ *   finished      if another processor has the lock: it is on a list of finished ones
  *   completed     the core knows that it is done, and its tag is free
  *
  * What the core does not take (a request without sectors, one that the block layer wants first) waits in `head`
@@ -17,9 +17,9 @@
  *
  *   - insert_requests() stages without the lock. The block layer runs the queue next, and dispatch_request()
  *     inserts what is staged before it asks the core.
- *   - finish_request() puts the request on a list and tries the lock. Who has it looks at the list once more
- *     after giving it up, so the completion comes to the core either way: handed_over counts those that another
- *     processor told it.
+ *   - finish_request() tries the lock, and if another processor has it puts the request on a list. Who has the
+ *     lock looks at the list once more after giving it up, so the completion comes to the core either way:
+ *     handed_over counts those that another processor told it.
  *
  * So only dispatch_request() and the timer wait for the lock (`contended` counts it), and there is one order of
  * the core's calls, which is what the log has. A bio that comes while another processor has the lock is not
@@ -37,25 +37,6 @@ static struct fhk_queue *queue_of(struct blk_mq_hw_ctx *hctx)
 }
 
 /* ----------------------------------------------------------------------------------- descriptions -- */
-
-void fhk_describe_op(blk_opf_t opf, struct fh_request *to)
-{
-	switch (opf & REQ_OP_MASK) {
-	case REQ_OP_DISCARD:
-	case REQ_OP_SECURE_ERASE:
-		to->op = FH_DISCARD;
-		break;
-	default:
-		to->op = op_is_write(opf) ? FH_WRITE : FH_READ;
-	}
-	if (op_is_sync(opf))
-		to->flags |= FH_SYNC;
-	if (opf & (REQ_META | REQ_PRIO))
-		to->flags |= FH_META;
-	/* Who writes and waits says so if more is to come. */
-	if (op_is_write(opf) && op_is_sync(opf) && !(opf & REQ_IDLE))
-		to->flags |= FH_NO_IDLE;
-}
 
 void fhk_describe(struct fhk_queue *fq, struct request *rq, struct fh_request *to)
 {
@@ -76,24 +57,27 @@ void fhk_describe(struct fhk_queue *fq, struct request *rq, struct fh_request *t
 static void insert_later(struct fhk_queue *fq);
 static void set_timer(struct fhk_queue *fq);
 
-/* Tells the core of finished requests, in order. With the lock held; whether there were any. */
+/* Tells the core that the request with this tag is done. With the lock held. */
+static void complete_tag(struct fhk_queue *fq, u16 tag)
+{
+	if (fhk_core_complete(fq, tag) == FH_OK)
+		fhk_free_tag(fq, tag);
+	else
+		WARN_ONCE(1, "fairhead: a request was finished that was not at the device");
+	fq->completed++;
+}
+
+/* Tells the core of what is on the list of finished ones, in order. With the lock held; whether there was any. */
 static bool complete_finished(struct fhk_queue *fq)
 {
-	struct llist_node *node = llist_empty(&fq->finished) ? NULL : llist_del_all(&fq->finished);
 	struct fhk_slot *slot, *next;
+	struct llist_node *node;
 
-	if (!node)
+	if (llist_empty(&fq->finished))
 		return false;
-	node = llist_reverse_order(node);
-	llist_for_each_entry_safe(slot, next, node, finished) {
-		u16 tag = slot - fq->slots;
-
-		if (fhk_core_complete(fq, tag) == FH_OK)
-			fhk_free_tag(fq, tag);
-		else
-			WARN_ONCE(1, "fairhead: a request was finished that was not at the device");
-		fq->completed++;
-	}
+	node = llist_reverse_order(llist_del_all(&fq->finished));
+	llist_for_each_entry_safe(slot, next, node, finished)
+		complete_tag(fq, slot - fq->slots);
 	insert_later(fq);
 	return true;
 }
@@ -110,30 +94,63 @@ static bool may_go(struct fhk_queue *fq)
 }
 
 /*
+ * The core knows that requests are done: the timer, and whether the queue is to be run. If the core's last answer was a
+ * request and others wait, the block layer asks again, and that call sees to the timer.
+ */
+static bool after_completion(struct fhk_queue *fq)
+{
+	if (!fq->waiting || !fq->went_on)
+		set_timer(fq);
+	return may_go(fq);
+}
+
+/* `settle` where there is something on the list. */
+static noinline bool settle_finished(struct fhk_queue *fq)
+{
+	unsigned long flags;
+	bool run;
+
+	do {
+		if (!spin_trylock_irqsave(&fq->lock, flags))
+			return false;
+		fhk_clock(fq);
+		run = complete_finished(fq) && after_completion(fq);
+		spin_unlock_irqrestore(&fq->lock, flags);
+		if (run)
+			blk_mq_run_hw_queues(fq->q, true);
+		smp_mb();
+	} while (!llist_empty(&fq->finished));
+	return true;
+}
+
+/*
  * Sees to it that finished requests come to the core: now, or by who has the lock, who calls this after giving
  * it up (false then).
  */
 static bool settle(struct fhk_queue *fq)
 {
+	/* A list that was added to before the lock was tried in vain is seen here. */
+	smp_mb();
+	return likely(llist_empty(&fq->finished)) || settle_finished(fq);
+}
+
+/* Tells the core at once that a request is done; false if another one has the lock. */
+static bool finish_now(struct fhk_queue *fq, u16 tag)
+{
 	unsigned long flags;
 	bool run;
 
-	/* A list that was added to before the lock was tried in vain is seen here. */
-	smp_mb();
-	while (!llist_empty(&fq->finished)) {
-		if (!spin_trylock_irqsave(&fq->lock, flags))
-			return false;
-		fhk_clock(fq);
-		run = false;
-		if (complete_finished(fq)) {
-			set_timer(fq);
-			run = may_go(fq);
-		}
-		spin_unlock_irqrestore(&fq->lock, flags);
-		if (run)
-			blk_mq_run_hw_queues(fq->q, true);
-		smp_mb();
-	}
+	if (!spin_trylock_irqsave(&fq->lock, flags))
+		return false;
+	fhk_clock(fq);
+	complete_finished(fq);
+	complete_tag(fq, tag);
+	insert_later(fq);
+	run = after_completion(fq);
+	spin_unlock_irqrestore(&fq->lock, flags);
+	if (run)
+		blk_mq_run_hw_queues(fq->q, true);
+	settle(fq);
 	return true;
 }
 
@@ -143,11 +160,11 @@ static bool settle(struct fhk_queue *fq)
  * Sees to it that the one timer fires when the core wants it, or before: to set it anew costs more than to have
  * it fire early, and most of the times that a core asks for do not come, as a request comes first.
  */
-static void set_timer(struct fhk_queue *fq)
+static noinline void set_timer_now(struct fhk_queue *fq)
 {
 	u64 when;
 
-	if ((fq->type->is_plain && !fq->has_limits) || fhk_core_next_timer(fq, &when) != 1)
+	if (fhk_core_next_timer(fq, &when) != 1)
 		return;
 	/* 0 says that it is not set. */
 	when = max(when, 1ULL);
@@ -155,6 +172,12 @@ static void set_timer(struct fhk_queue *fq)
 		fq->due = when;
 		hrtimer_start(&fq->timer, ns_to_ktime(when), HRTIMER_MODE_ABS);
 	}
+}
+
+static void set_timer(struct fhk_queue *fq)
+{
+	if (!fq->type->is_plain || fq->has_limits)
+		set_timer_now(fq);
 }
 
 static enum hrtimer_restart timer_fires(struct hrtimer *timer)
@@ -301,10 +324,12 @@ static void insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, 
 		stage(queue_of(hctx), list);
 }
 
-static void free_merged(struct list_head *free)
+static inline void free_merged(struct list_head *free)
 {
 	struct request *rq, *next;
 
+	if (likely(list_empty(free)))
+		return;
 	list_for_each_entry_safe(rq, next, free, queuelist) {
 		list_del_init(&rq->queuelist);
 		blk_mq_free_request(rq);
@@ -312,7 +337,7 @@ static void free_merged(struct list_head *free)
 }
 
 /* Those that wait for a tag get the free ones. */
-static void insert_later(struct fhk_queue *fq)
+static noinline void insert_waiting(struct fhk_queue *fq)
 {
 	while (fq->free_count && !list_empty(&fq->later)) {
 		struct request *rq = list_first_entry(&fq->later, struct request, queuelist);
@@ -321,6 +346,12 @@ static void insert_later(struct fhk_queue *fq)
 		insert_tagged(fq, rq);
 		fq->late = true;
 	}
+}
+
+static void insert_later(struct fhk_queue *fq)
+{
+	if (unlikely(!list_empty(&fq->later)))
+		insert_waiting(fq);
 }
 
 /* --------------------------------------------------------------------------------------- dispatch -- */
@@ -336,6 +367,7 @@ static struct request *choose(struct fhk_queue *fq)
 		s32 answer = fhk_core_dispatch(fq, &tag);
 
 		fq->held = answer == FH_HOLD;
+		fq->went_on = answer == FH_ISSUE;
 		if (answer == FH_GONE) {
 			fhk_free_tag(fq, tag);
 			insert_later(fq);
@@ -459,9 +491,11 @@ static void finish_request(struct request *rq)
 
 	if (fhk_tag(rq, &tag)) {
 		fhk_clear_tag(rq);
-		llist_add(&fq->slots[tag].finished, &fq->finished);
-		if (!settle(fq))
-			atomic64_inc(&fq->handed_over);
+		if (!finish_now(fq, tag)) {
+			llist_add(&fq->slots[tag].finished, &fq->finished);
+			if (!settle(fq))
+				atomic64_inc(&fq->handed_over);
+		}
 	}
 	if (rq->elv.icq) {
 		put_io_context(rq->elv.icq->ioc);

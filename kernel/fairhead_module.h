@@ -10,7 +10,7 @@
  *   sysfs.c      tunables and statistics
  *   core.c       calls of the core: guarded against its panics, logged
  *   log.c        the log of these calls, in debugfs
- *   guard.S      leaving a call in its middle
+ *   guard.S, .h  calls that can be left in their middle
  *
  * Arrows go down only. Everything of a queue but what is staged and finished is under its one lock, with
  * interrupts off, and the core is only called there.
@@ -18,6 +18,7 @@
 #ifndef FAIRHEAD_MODULE_H
 #define FAIRHEAD_MODULE_H
 
+#include <linux/ioprio.h>
 #include "kapi.h"
 #include "compat.h"
 #include "fairhead.h"
@@ -83,6 +84,7 @@ struct fhk_queue {
 	struct rb_root sorted[2];	/* requests that wait in the core, for reading and for writing */
 	u32 waiting;		/* requests that wait: in the core, in `head` and in `later` */
 	bool held;		/* the core's last answer was to hold */
+	bool went_on;		/* the core's last answer was a request */
 	bool late;		/* requests that waited for tags came to the core after that answer */
 
 	struct hrtimer timer;
@@ -188,8 +190,6 @@ void fhk_init_icq(struct io_cq *icq);
 void fhk_exit_icq(struct io_cq *icq);
 /* The task of a context; 0 without one. */
 u32 fhk_task(struct io_cq *icq);
-/* Writes class and level of a kernel's priority. */
-void fhk_priority(unsigned short ioprio, struct fh_request *to);
 
 /* ----------------------------------------------------------------------------------------- groups.c -- */
 
@@ -205,9 +205,48 @@ u32 fhk_group(struct fhk_queue *fq, const struct bio *bio);
 /* --------------------------------------------------------------------------------------- elevator.c -- */
 
 extern const struct elevator_mq_ops fhk_ops;
-/* A request and an operation, for the core. With the lock held. */
+/* A request, for the core. With the lock held. */
 void fhk_describe(struct fhk_queue *fq, struct request *rq, struct fh_request *to);
-void fhk_describe_op(blk_opf_t opf, struct fh_request *to);
+
+/* Writes an operation and its flags. */
+static inline void fhk_describe_op(blk_opf_t opf, struct fh_request *to)
+{
+	switch (opf & REQ_OP_MASK) {
+	case REQ_OP_DISCARD:
+	case REQ_OP_SECURE_ERASE:
+		to->op = FH_DISCARD;
+		break;
+	default:
+		to->op = op_is_write(opf) ? FH_WRITE : FH_READ;
+	}
+	if (op_is_sync(opf))
+		to->flags |= FH_SYNC;
+	if (opf & (REQ_META | REQ_PRIO))
+		to->flags |= FH_META;
+	/* Who writes and waits says so if more is to come. */
+	if (op_is_write(opf) && op_is_sync(opf) && !(opf & REQ_IDLE))
+		to->flags |= FH_NO_IDLE;
+}
+
+/* Writes class and level of a kernel's priority. */
+static inline void fhk_priority(unsigned short ioprio, struct fh_request *to)
+{
+	to->prio_level = IOPRIO_PRIO_LEVEL(ioprio);
+	switch (IOPRIO_PRIO_CLASS(ioprio)) {
+	case IOPRIO_CLASS_RT:
+		to->prio_class = FH_REAL_TIME;
+		break;
+	case IOPRIO_CLASS_BE:
+		to->prio_class = FH_BEST_EFFORT;
+		break;
+	case IOPRIO_CLASS_IDLE:
+		to->prio_class = FH_IDLE;
+		break;
+	default:
+		to->prio_class = FH_BEST_EFFORT;
+		to->prio_level = IOPRIO_BE_NORM;
+	}
+}
 
 static inline const char *fhk_tunable_name(const struct fhk_type *type, unsigned int index)
 {

@@ -1,48 +1,63 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * fhk_mark() and fhk_back(): the kernel's setjmp() and longjmp(), of which it exports none. Used only to leave
- * a call of the core that panicked: see guard in core.c.
+ * Calls of the core that can be left in their middle, after a panic: see guard in core.c.
  *
- * struct fhk_guard begins with eight words: the address to return to, the stack pointer there, and the six
- * registers that a function keeps.
+ * fhk_guarded_fh_insert(...) calls fh_insert(...) and returns its answer, and likewise for the other functions
+ * that core.c names in GUARDED. Before the call it keeps the registers that a function has to keep on the stack,
+ * and where that is in fhk_guard; so a call in a call, such as that of an interrupt, finds its way back, too. The
+ * arguments are in registers, and nothing here touches those.
+ *
+ * fhk_leave() goes back to the innermost of these calls, which then returns FHK_LEFT.
  */
 #include <linux/linkage.h>
 #include <asm/unwind_hints.h>
 #include <asm/asm.h>
+#include <asm/percpu.h>
 #include <asm/nospec-branch.h>
+#include "guard.h"
 
-/* long fhk_mark(struct fhk_guard *): 0; and 1 when fhk_back() comes here. */
-SYM_FUNC_START(fhk_mark)
-	movq	(%rsp), %rax
-	movq	%rax, 0(%rdi)
-	leaq	8(%rsp), %rax
-	movq	%rax, 8(%rdi)
-	movq	%rbx, 16(%rdi)
-	movq	%rbp, 24(%rdi)
-	movq	%r12, 32(%rdi)
-	movq	%r13, 40(%rdi)
-	movq	%r14, 48(%rdi)
-	movq	%r15, 56(%rdi)
-	xorl	%eax, %eax
+.macro guarded name
+SYM_FUNC_START(fhk_guarded_\name)
+	pushq	%rbp
+	pushq	%rbx
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	movq	PER_CPU_VAR(fhk_guard), %rax
+	pushq	%rax
+	movq	%rsp, PER_CPU_VAR(fhk_guard)
+	call	\name
+	popq	%rcx
+	movq	%rcx, PER_CPU_VAR(fhk_guard)
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
 	RET
-SYM_FUNC_END(fhk_mark)
+SYM_FUNC_END(fhk_guarded_\name)
+.endm
 
-/* void fhk_back(struct fhk_guard *): does not return. */
-SYM_CODE_START(fhk_back)
+#define GUARDED(name) guarded name
+FHK_GUARDED
+
+/* void fhk_leave(void): does not return. */
+SYM_CODE_START(fhk_leave)
 	UNWIND_HINT_FUNC
 	ENDBR
-	movq	16(%rdi), %rbx
-	movq	24(%rdi), %rbp
-	movq	32(%rdi), %r12
-	movq	40(%rdi), %r13
-	movq	48(%rdi), %r14
-	movq	56(%rdi), %r15
-	movq	0(%rdi), %rdx
-	movq	8(%rdi), %rsp
-	/* The return address is below again, as if fhk_mark() were about to return. */
+	movq	PER_CPU_VAR(fhk_guard), %rsp
 	UNWIND_HINT_UNDEFINED
-	pushq	%rdx
+	popq	%rcx
+	movq	%rcx, PER_CPU_VAR(fhk_guard)
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
 	UNWIND_HINT_FUNC
-	movl	$1, %eax
+	movl	$FHK_LEFT, %eax
 	RET
-SYM_CODE_END(fhk_back)
+SYM_CODE_END(fhk_leave)

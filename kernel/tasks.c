@@ -6,7 +6,6 @@
  * each queue, an icq. Ours holds a number, which is the core's task. Numbers are never used again, so a new
  * process does not inherit what the core learnt of an old one. Task 0 is who has no context.
  */
-#include <linux/ioprio.h>
 #include "fairhead_module.h"
 
 struct fhk_icq {
@@ -42,23 +41,4 @@ void fhk_exit_icq(struct io_cq *icq)
 	flags = fhk_lock(fq);
 	fhk_core_task_exit(fq, fhk_task(icq));
 	fhk_unlock(fq, flags);
-}
-
-void fhk_priority(unsigned short ioprio, struct fh_request *to)
-{
-	to->prio_level = IOPRIO_PRIO_LEVEL(ioprio);
-	switch (IOPRIO_PRIO_CLASS(ioprio)) {
-	case IOPRIO_CLASS_RT:
-		to->prio_class = FH_REAL_TIME;
-		break;
-	case IOPRIO_CLASS_BE:
-		to->prio_class = FH_BEST_EFFORT;
-		break;
-	case IOPRIO_CLASS_IDLE:
-		to->prio_class = FH_IDLE;
-		break;
-	default:
-		to->prio_class = FH_BEST_EFFORT;
-		to->prio_level = IOPRIO_BE_NORM;
-	}
 }

@@ -1,9 +1,10 @@
 //! `cargo xtask kernel guest FOLDER`: a guest in virtual time, with modelled disks.
 //!
 //! FOLDER has what the guest is to do: `init`, a script, and the files that it wants. `processors`, if it
-//! is there, is how many the guest has, and `modules` names more of the kernel's modules for it. The guest
-//! also has `fairhead.ko`, `simdisk.ko`, the kernel's own schedulers (`/modules/order` lists them), busybox
-//! and the load generator. What it says is in FOLDER/console at the end.
+//! is there, is how many the guest has, and `modules` names more of the kernel's modules for it. With
+//! `shift`, an instruction takes two to that power of nanoseconds, instead of one. The guest also has
+//! `fairhead.ko`, `simdisk.ko`, the kernel's own schedulers (`/modules/order` lists them), busybox and the
+//! load generator. What it says is in FOLDER/console at the end.
 //!
 //! Time in the guest is counted in instructions: each takes a nanosecond, and while the guest has nothing to
 //! do the next timer fires at once. So nothing on the host has a part in what is measured: the same
@@ -39,10 +40,12 @@ fn run_for(files: &Path, patience: &str) -> Result<Option<String>, String> {
     let mut qemu = command("timeout", patience);
     let processors = fs::read_to_string(files.join("processors")).unwrap_or_else(|_| "1".into());
     qemu.args(
-        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -icount shift=0,sleep=off -m 1G -nographic \
-         -rtc base=2026-01-01,clock=vm -cpu max,-rdrand,-rdseed -no-reboot -nic none"
+        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -m 1G -nographic -rtc base=2026-01-01,clock=vm \
+         -cpu max,-rdrand,-rdseed -no-reboot -nic none"
             .split_whitespace(),
     );
+    let shift = fs::read_to_string(files.join("shift")).unwrap_or_else(|_| "0".into());
+    qemu.arg("-icount").arg(format!("shift={},sleep=off", shift.trim()));
     qemu.args(["-smp", processors.trim()]);
     qemu.arg("-kernel").arg(&packages.image).arg("-initrd").arg(&image);
     qemu.args(["-append", "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off"]);
@@ -76,7 +79,7 @@ fn initial_files(packages: &Packages, files: &Path) -> Result<std::path::PathBuf
     entries.sort();
     for path in entries {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !["console", "modules", "processors"].contains(&name.as_str()) {
+        if !["console", "modules", "processors", "shift"].contains(&name.as_str()) {
             archive.file(&name, &read(&path)?);
         }
     }
@@ -89,10 +92,14 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// `cargo xtask kernel stress --hours HOURS`: `kernel/guest/stress` for that long by the guest's clock.
-pub(crate) fn stress(hours: &str) -> Result<Outcome, String> {
+/// `cargo xtask kernel stress --hours HOURS [--shift SHIFT]`: `kernel/guest/stress` for that long by the
+/// guest's clock, by which an instruction takes 2 to the power of SHIFT ns.
+pub(crate) fn stress(hours: &str, shift: &str) -> Result<Outcome, String> {
     if hours.parse::<u32>().is_err() {
         return Err(format!("'{hours}' hours: want a whole number"));
+    }
+    if !shift.parse::<u32>().is_ok_and(|shift| shift <= 10) {
+        return Err(format!("--shift {shift}: want 0 to 10, which is QEMU's limit"));
     }
     let files = folder().join("stress");
     fs::create_dir_all(&files).map_err(|e| format!("{}: {e}", files.display()))?;
@@ -105,6 +112,7 @@ pub(crate) fn stress(hours: &str) -> Result<Outcome, String> {
         ("init", read(&root().join("kernel/guest/stress"))?),
         ("modules", b"null_blk scsi_debug sd_mod".into()),
         ("processors", b"2".into()),
+        ("shift", shift.into()),
     ];
     for (name, text) in texts {
         fs::write(files.join(name), text).map_err(|e| format!("{name}: {e}"))?;

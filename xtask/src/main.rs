@@ -21,7 +21,7 @@
 //! cargo xtask kernel guest           modelled disks in a guest in virtual time: data, the same twice, the lab's figures
 //! cargo xtask kernel guest FOLDER    a guest with the files of a folder, for bench/guest.sh
 //! cargo xtask kernel package        the module for Linux as a package for DKMS → target/kernel/package
-//! cargo xtask kernel stress --hours N   the module under stress, for hours of a virtual machine's clock
+//! cargo xtask kernel stress --hours N [--shift N]   the module under stress, for hours of a virtual machine's clock; an instruction takes 2 to the power of the shift ns (0)
 //! cargo xtask kernel test           the module for Linux: builds it, and tries it in a virtual machine
 //! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
 //! ```
@@ -66,7 +66,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest [FOLDER] | kernel package | kernel stress --hours N | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest [FOLDER] | kernel package | kernel stress --hours N [--shift N] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -107,7 +107,10 @@ fn main() -> ExitCode {
             }
         }),
         ["kernel", "package"] => kernel_package::build().map(|file| println!("{}", file.display())),
-        ["kernel", "stress", "--hours", hours] => kernel_guest::stress(hours).and_then(steps::verdict),
+        ["kernel", "stress", "--hours", hours] => kernel_guest::stress(hours, "0").and_then(steps::verdict),
+        ["kernel", "stress", "--hours", hours, "--shift", shift] => {
+            kernel_guest::stress(hours, shift).and_then(steps::verdict)
+        }
         ["kernel", "test"] => kernel::test().and_then(steps::verdict),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["tidy"] => tidy::list(None),

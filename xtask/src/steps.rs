@@ -1,9 +1,9 @@
 //! What must hold before a change lands, step by step.
 //!
-//! Some steps run beside the others, in the time that these leave: a test that waits for a clock leaves most of
-//! the machine unused. Each step prints one line with its time as it ends; a failed one is followed by what its
-//! command said. The last line counts tests: those that cargo ran, and one for each other step that failed. A test that says
-//! `skipped: <why>` counts as skipped, not as passed.
+//! Some steps run beside the others, in the time that these leave: a test that waits for a clock leaves most
+//! of the machine unused. Each step prints one line with its time as it ends; a failed one is followed by
+//! what its command said. The last line counts tests: those that cargo ran, and one for each other step that
+//! failed. A test that says `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
 use crate::{
@@ -125,8 +125,8 @@ const STEPS: &[Step] = &[
     ("fuzzing, briefly", fuzzing),
 ];
 
-/// Beside [`STEPS`], one after another: what no clock has a part in, as it compares bytes, counts instructions
-/// or runs in virtual time. These get the processor time that the others leave.
+/// Beside [`STEPS`], one after another: what no clock has a part in, as it compares bytes, counts
+/// instructions or runs in virtual time. These get the processor time that the others leave.
 const BESIDE: &[Step] = &[
     ("the module for Linux", kernel::test),
     ("instructions per request", bench::check),

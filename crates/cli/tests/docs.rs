@@ -47,15 +47,15 @@ fn commands(text: &str) -> Vec<(usize, &str)> {
 /// What is run by other means: the test command runs this test; the long ones have steps of their own there.
 const RUN_ELSEWHERE: &[&str] = &["cargo xtask ", "cargo build", "bash .ci/run"];
 
-/// The arguments of commands whose output or figures the documents show: `cargo xtask figures --check`, a step
-/// of the test command, runs those.
+/// The arguments of commands whose output or figures the documents show: `cargo xtask figures --check`, a
+/// step of the test command, runs those.
 fn shown(text: &str) -> impl Iterator<Item = &str> {
     let command =
         |line| ["<!-- shows: ", "<!-- figures: ", "$ "].iter().find_map(|p| str::strip_prefix(line, p));
     text.lines().filter_map(command).filter_map(|c| arguments(c.strip_suffix(" -->").unwrap_or(c)))
 }
 
-/// What the program is told by a command; none if that is another program's.
+/// The arguments that a command gives to the program; none if it runs another one.
 fn arguments(words: &str) -> Option<&str> {
     let rest = words.strip_prefix("cargo run --release");
     let rest = rest.map(|rest| rest.trim_start().strip_prefix("--").unwrap_or(rest));

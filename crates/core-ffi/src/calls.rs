@@ -405,8 +405,10 @@ pub unsafe extern "C" fn fh_complete(
         with(at, |it| {
             expect(it, tag, Place::Issued)?;
             it.advance(now_ns)?;
-            let all = core::iter::once(tag).chain(it.ledger.carried(tag));
-            put(count, write_tags(freed, room, all));
+            if !freed.is_null() || !count.is_null() {
+                let all = core::iter::once(tag).chain(it.ledger.carried(tag));
+                put(count, write_tags(freed, room, all));
+            }
             complete(it, tag);
             Ok(FH_OK)
         })

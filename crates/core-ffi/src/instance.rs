@@ -109,15 +109,20 @@ impl Instance {
     pub(crate) fn note_issue(&mut self, tag: Tag) -> bool {
         let Self { ledger, elevator, .. } = self;
         // A look first: a panic or an endless list must not leave the ledger half changed.
-        let is_right = panics::caught(|| {
-            let carried = elevator.requests().carried(tag).map(|part| part.0);
-            ledger.place(tag.0) == Some(Place::Waits) && ledger.can_carry(carried)
-        });
-        if !matches!(is_right, Ok(true)) {
-            self.poison(Text::of("a request was issued that did not wait"));
-            return false;
+        let carried = || elevator.requests().carried(tag).map(|part| part.0);
+        let look = || {
+            let waits = ledger.place(tag.0) == Some(Place::Waits);
+            let is_alone = carried().next().is_none();
+            (waits && (is_alone || ledger.can_carry(carried()))).then_some(is_alone)
+        };
+        match panics::caught(look) {
+            Ok(Some(true)) => ledger.issue(tag.0, core::iter::empty()),
+            Ok(Some(false)) => ledger.issue(tag.0, carried()),
+            _ => {
+                self.poison(Text::of("a request was issued that did not wait"));
+                return false;
+            }
         }
-        ledger.issue(tag.0, elevator.requests().carried(tag).map(|part| part.0));
         true
     }
 
