@@ -156,7 +156,7 @@ fn boot(packages: &Packages, image: &Path) -> Result<(String, PathBuf), String> 
             .split_whitespace(),
     );
     qemu.arg("-kernel").arg(&packages.image).arg("-initrd").arg(image);
-    qemu.args(["-append", "console=ttyS0 quiet panic=-1 oops=panic"]);
+    qemu.args(["-append", "console=ttyS0 quiet panic=-1 oops=panic idle=halt"]);
     for path in [&data, &logs] {
         qemu.arg("-drive").arg(format!("file={},if=virtio,format=raw,cache=unsafe", path.display()));
     }
