@@ -116,13 +116,22 @@ static inline unsigned long fhk_lock(struct fhk_queue *fq)
 	return flags;
 }
 
+/*
+ * Sees to it that the queue runs soon. For callers that may hold the block layer's queue_lock: blk_mq_run_hw_queues()
+ * takes that itself where there is nothing to do.
+ */
+static inline void fhk_run_soon(struct fhk_queue *fq)
+{
+	blk_mq_delay_run_hw_queues(fq->q, 0);
+}
+
 /* Who finished a request meanwhile, and did not wait for the lock, has left it to us: a dispatch sees to it. */
 static inline void fhk_unlock(struct fhk_queue *fq, unsigned long flags)
 {
 	spin_unlock_irqrestore(&fq->lock, flags);
 	smp_mb();
 	if (unlikely(!llist_empty(&fq->finished)))
-		blk_mq_run_hw_queues(fq->q, true);
+		fhk_run_soon(fq);
 }
 
 /* ------------------------------------------------------------------------------------------- core.c -- */

@@ -385,7 +385,7 @@ static ssize_t write_for_disk(struct kernfs_open_file *file, char *text, size_t 
 	fq->has_limits = true;
 	fhk_unlock(fq, flags);
 	/* What was held back may go now. */
-	blk_mq_run_hw_queues(fq->q, true);
+	fhk_run_soon(fq);
 end:
 	blkg_conf_exit(&at);
 	return error ?: size;
