@@ -3,7 +3,7 @@
  * Calls of the core that can be left in their middle, after a panic: see guard in core.c.
  *
  * fhk_guarded_fh_insert(...) calls fh_insert(...) and returns its answer, and likewise for the other functions
- * that core.c names in GUARDED. Before the call it keeps the registers that a function has to keep on the stack,
+ * that guard.h names. Before the call it keeps the registers that a function has to keep on the stack,
  * and where that is in fhk_guard; so a call in a call, such as that of an interrupt, finds its way back, too. The
  * arguments are in registers, and nothing here touches those.
  *
@@ -15,6 +15,18 @@
 #include <asm/percpu.h>
 #include <asm/nospec-branch.h>
 #include "guard.h"
+
+/* What a guarded call put on the stack comes back. */
+.macro restore
+	popq	%rcx
+	movq	%rcx, PER_CPU_VAR(fhk_guard)
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
+.endm
 
 .macro guarded name
 SYM_FUNC_START(fhk_guarded_\name)
@@ -28,14 +40,7 @@ SYM_FUNC_START(fhk_guarded_\name)
 	pushq	%rax
 	movq	%rsp, PER_CPU_VAR(fhk_guard)
 	call	\name
-	popq	%rcx
-	movq	%rcx, PER_CPU_VAR(fhk_guard)
-	popq	%r15
-	popq	%r14
-	popq	%r13
-	popq	%r12
-	popq	%rbx
-	popq	%rbp
+	restore
 	RET
 SYM_FUNC_END(fhk_guarded_\name)
 .endm
@@ -49,14 +54,7 @@ SYM_CODE_START(fhk_leave)
 	ENDBR
 	movq	PER_CPU_VAR(fhk_guard), %rsp
 	UNWIND_HINT_UNDEFINED
-	popq	%rcx
-	movq	%rcx, PER_CPU_VAR(fhk_guard)
-	popq	%r15
-	popq	%r14
-	popq	%r13
-	popq	%r12
-	popq	%rbx
-	popq	%rbp
+	restore
 	UNWIND_HINT_FUNC
 	movl	$FHK_LEFT, %eax
 	RET

@@ -50,9 +50,12 @@ const RUN_ELSEWHERE: &[&str] = &["cargo xtask ", "cargo build", "bash .ci/run"];
 /// The arguments of commands whose output or figures the documents show: `cargo xtask figures --check`, a
 /// step of the test command, runs those.
 fn shown(text: &str) -> impl Iterator<Item = &str> {
-    let command =
-        |line| ["<!-- shows: ", "<!-- figures: ", "$ "].iter().find_map(|p| str::strip_prefix(line, p));
-    text.lines().filter_map(command).filter_map(|c| arguments(c.strip_suffix(" -->").unwrap_or(c)))
+    let above = std::iter::once("").chain(text.lines());
+    above.zip(text.lines()).filter_map(|(above, line)| {
+        let comment = || ["<!-- shows: ", "<!-- figures: "].iter().find_map(|p| line.strip_prefix(p));
+        let first = || line.strip_prefix("$ ").filter(|_| above.trim() == "```text");
+        comment().or_else(first).and_then(|c| arguments(c.strip_suffix(" -->").unwrap_or(c)))
+    })
 }
 
 /// The arguments that a command gives to the program; none if it runs another one.
