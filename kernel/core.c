@@ -135,9 +135,14 @@ static noinline void write_note(struct fhk_queue *fq, struct fhk_record record, 
 		*r = record;
 }
 
+static inline bool is_noted(struct fhk_queue *fq)
+{
+	return unlikely(fq->log) || trace_fairhead_call_enabled();
+}
+
 #define note(fq, ...)							\
 	do {								\
-		if (unlikely((fq)->log) || trace_fairhead_call_enabled())	\
+		if (is_noted(fq))					\
 			write_note(fq, __VA_ARGS__);			\
 	} while (0)
 
@@ -190,12 +195,13 @@ s32 fhk_core_remove(struct fhk_queue *fq, u16 tag)
 	return answer;
 }
 
-s32 fhk_core_dispatch(struct fhk_queue *fq, u16 *tag)
+s32 fhk_core_dispatch(struct fhk_queue *fq)
 {
-	u32 hold = 0;
-	s32 answer = call_core(fq, FHK_DISPATCH, FH_EMPTY, fh_dispatch, fq->now, tag, &hold);
+	s32 answer;
 
-	note(fq, (struct fhk_record){ .call = FHK_DISPATCH, .tag = *tag, .group = hold }, answer);
+	fq->why = 0;
+	answer = call_core(fq, FHK_DISPATCH, FH_EMPTY, fh_dispatch, fq->now, &fq->tag, &fq->why);
+	note(fq, (struct fhk_record){ .call = FHK_DISPATCH, .tag = fq->tag, .group = fq->why }, answer);
 	return answer;
 }
 
@@ -204,6 +210,27 @@ s32 fhk_core_complete(struct fhk_queue *fq, u16 tag)
 	s32 answer = call_core(fq, FHK_COMPLETE, FH_OK, fh_complete, fq->now, tag, NULL, 0, NULL);
 
 	note(fq, (struct fhk_record){ .call = FHK_COMPLETE, .tag = tag }, answer);
+	return answer;
+}
+
+/* In the log these are two calls. */
+static noinline void write_completion(struct fhk_queue *fq, u16 tag, s32 answer)
+{
+	write_note(fq, (struct fhk_record){ .call = FHK_COMPLETE, .tag = tag }, min(answer, FH_OK));
+	if (answer >= 0)
+		write_note(fq, (struct fhk_record){ .call = FHK_NEXT_TIMER, .number = fq->when, .group = fq->why },
+			   answer);
+}
+
+s32 fhk_core_complete_timer(struct fhk_queue *fq, u16 tag)
+{
+	s32 answer;
+
+	fq->when = 0;
+	fq->why = 0;
+	answer = call_core(fq, FHK_COMPLETE, 0, fh_complete_timer, fq->now, tag, &fq->when, &fq->why);
+	if (is_noted(fq))
+		write_completion(fq, tag, answer);
 	return answer;
 }
 
@@ -223,14 +250,14 @@ s32 fhk_core_timer(struct fhk_queue *fq)
 	return answer;
 }
 
-s32 fhk_core_next_timer(struct fhk_queue *fq, u64 *when)
+s32 fhk_core_next_timer(struct fhk_queue *fq)
 {
-	u32 why = 0;
 	s32 answer;
 
-	*when = 0;
-	answer = call_core(fq, FHK_NEXT_TIMER, 0, fh_next_timer, when, &why);
-	note(fq, (struct fhk_record){ .call = FHK_NEXT_TIMER, .number = *when, .group = why }, answer);
+	fq->when = 0;
+	fq->why = 0;
+	answer = call_core(fq, FHK_NEXT_TIMER, 0, fh_next_timer, &fq->when, &fq->why);
+	note(fq, (struct fhk_record){ .call = FHK_NEXT_TIMER, .number = fq->when, .group = fq->why }, answer);
 	return answer;
 }
 

@@ -54,17 +54,29 @@ void fhk_describe(struct fhk_queue *fq, struct request *rq, struct fh_request *t
 
 /* ------------------------------------------------------------------------------------- completion -- */
 
+/* Whether the core may want a timer at all. */
+static bool has_timer(struct fhk_queue *fq)
+{
+	return !fq->type->is_plain || fq->has_limits;
+}
+
 static void insert_later(struct fhk_queue *fq);
+static void arm(struct fhk_queue *fq);
 static void set_timer(struct fhk_queue *fq);
 
-/* Tells the core that the request with this tag is done. With the lock held. */
-static void complete_tag(struct fhk_queue *fq, u16 tag)
+/* The core was told that the request with this tag is done. With the lock held. */
+static inline void completed(struct fhk_queue *fq, u16 tag, s32 answer)
 {
-	if (fhk_core_complete(fq, tag) == FH_OK)
+	if (likely(answer >= 0))
 		fhk_free_tag(fq, tag);
 	else
 		WARN_ONCE(1, "fairhead: a request was finished that was not at the device");
 	fq->completed++;
+}
+
+static void complete_tag(struct fhk_queue *fq, u16 tag)
+{
+	completed(fq, tag, fhk_core_complete(fq, tag));
 }
 
 /* Tells the core of what is on the list of finished ones, in order. With the lock held; whether there was any. */
@@ -94,13 +106,35 @@ static bool may_go(struct fhk_queue *fq)
 }
 
 /*
- * The core knows that requests are done: the timer, and whether the queue is to be run. If the core's last answer was a
- * request and others wait, the block layer asks again, and that call sees to the timer.
+ * Whether the timer is to be looked at after a completion. If the core's last answer was a request and others wait,
+ * the block layer asks again, and that call sees to the timer.
  */
+static bool wants_timer(struct fhk_queue *fq)
+{
+	return !fq->waiting || !fq->went_on;
+}
+
+/* The core knows that requests are done: the timer, and whether the queue is to be run. */
 static bool after_completion(struct fhk_queue *fq)
 {
-	if (!fq->waiting || !fq->went_on)
+	if (wants_timer(fq))
 		set_timer(fq);
+	return may_go(fq);
+}
+
+/* Completes one request. With the lock held; whether the queue is to be run. */
+static bool complete_one(struct fhk_queue *fq, u16 tag)
+{
+	if (has_timer(fq) && wants_timer(fq)) {
+		s32 answer = fhk_core_complete_timer(fq, tag);
+
+		completed(fq, tag, answer);
+		if (answer == 1)
+			arm(fq);
+	} else {
+		complete_tag(fq, tag);
+	}
+	insert_later(fq);
 	return may_go(fq);
 }
 
@@ -144,9 +178,7 @@ static bool finish_now(struct fhk_queue *fq, u16 tag)
 		return false;
 	fhk_clock(fq);
 	complete_finished(fq);
-	complete_tag(fq, tag);
-	insert_later(fq);
-	run = after_completion(fq);
+	run = complete_one(fq, tag);
 	spin_unlock_irqrestore(&fq->lock, flags);
 	if (run)
 		blk_mq_run_hw_queues(fq->q, true);
@@ -157,17 +189,14 @@ static bool finish_now(struct fhk_queue *fq, u16 tag)
 /* ------------------------------------------------------------------------------------------ timer -- */
 
 /*
- * Sees to it that the one timer fires when the core wants it, or before: to set it anew costs more than to have
- * it fire early, and most of the times that a core asks for do not come, as a request comes first.
+ * Sees to it that the one timer fires when the core answered, or before: to set it anew costs more than to
+ * have it fire early, and most of the times that a core asks for do not come, as a request comes first.
  */
-static noinline void set_timer_now(struct fhk_queue *fq)
+static void arm(struct fhk_queue *fq)
 {
-	u64 when;
-
-	if (fhk_core_next_timer(fq, &when) != 1)
-		return;
 	/* 0 says that it is not set. */
-	when = max(when, 1ULL);
+	u64 when = max(fq->when, 1ULL);
+
 	if (!fq->due || when < fq->due) {
 		fq->due = when;
 		hrtimer_start(&fq->timer, ns_to_ktime(when), HRTIMER_MODE_ABS);
@@ -176,8 +205,8 @@ static noinline void set_timer_now(struct fhk_queue *fq)
 
 static void set_timer(struct fhk_queue *fq)
 {
-	if (!fq->type->is_plain || fq->has_limits)
-		set_timer_now(fq);
+	if (has_timer(fq) && fhk_core_next_timer(fq) == 1)
+		arm(fq);
 }
 
 static enum hrtimer_restart timer_fires(struct hrtimer *timer)
@@ -185,11 +214,10 @@ static enum hrtimer_restart timer_fires(struct hrtimer *timer)
 	struct fhk_queue *fq = container_of(timer, struct fhk_queue, timer);
 	unsigned long flags = fhk_lock(fq);
 	bool run = complete_finished(fq) && may_go(fq);
-	u64 when;
 
 	fq->due = 0;
-	if (fhk_core_next_timer(fq, &when) == 1) {
-		if (when <= fq->now) {
+	if (fhk_core_next_timer(fq) == 1) {
+		if (fq->when <= fq->now) {
 			fq->timers++;
 			fhk_core_timer(fq);
 			run = true;
@@ -208,22 +236,27 @@ static enum hrtimer_restart timer_fires(struct hrtimer *timer)
 /* A request gets a free tag and waits in the core. */
 static void insert_tagged(struct fhk_queue *fq, struct request *rq)
 {
-	struct fh_request request;
+	struct fh_request *request = &fq->request;
 	u16 tag = fq->free[--fq->free_count];
+	struct fhk_slot *slot;
 
-	fhk_describe(fq, rq, &request);
-	if (fhk_core_insert(fq, tag, &request) < 0) {
+	fhk_describe(fq, rq, request);
+	if (fhk_core_insert(fq, tag, request) < 0) {
 		/* Of a kind that the core does not know. */
 		fq->free[fq->free_count++] = tag;
 		fq->unknown++;
 		list_add_tail(&rq->queuelist, &fq->head);
 		return;
 	}
-	fq->slots[tag] = (struct fhk_slot){ rq, request.sector, request.sectors };
+	slot = &fq->slots[tag];
+	slot->rq = rq;
+	slot->sector = request->sector;
+	slot->sectors = request->sectors;
 	fhk_set_tag(rq, tag);
 	fq->inserted++;
 	fq->async += !op_is_sync(rq->cmd_flags);
-	fhk_merge_offer(fq, rq);
+	if (!(request->flags & FH_ALONE))
+		fhk_merge_offer(fq, rq);
 }
 
 /* A request that the device had comes back. */
@@ -235,8 +268,27 @@ static void insert_again(struct fhk_queue *fq, struct request *rq, u16 tag)
 		list_add(&rq->queuelist, &fq->head);
 }
 
-/* A staged request comes to the core, or becomes a part of another one: then it is on the list `free`. */
-static void insert(struct fhk_queue *fq, struct request *rq, struct list_head *free)
+/*
+ * Makes a new request a part of one that waits, if there is one. Then it is in `gone`, for free_gone(), as a request
+ * cannot be freed with the lock held.
+ */
+static noinline bool merge_request(struct fhk_queue *fq, struct request *rq)
+{
+	struct request *gone, *next;
+	LIST_HEAD(free);
+
+	if (!fhk_merge_insert(fq, rq, &free))
+		return false;
+	fq->merged++;
+	list_for_each_entry_safe(gone, next, &free, queuelist) {
+		list_del_init(&gone->queuelist);
+		llist_add(&gone->ipi_list, &fq->gone);
+	}
+	return true;
+}
+
+/* A staged request comes to the core, or becomes a part of another one. */
+static void insert(struct fhk_queue *fq, struct request *rq)
 {
 	u16 tag;
 
@@ -246,10 +298,8 @@ static void insert(struct fhk_queue *fq, struct request *rq, struct list_head *f
 		insert_again(fq, rq, tag);
 		return;
 	}
-	if (fhk_merge_insert(fq, rq, free)) {
-		fq->merged++;
+	if (fhk_merge_follows(fq, rq) && merge_request(fq, rq))
 		return;
-	}
 	fq->waiting++;
 	if (fq->free_count && list_empty(&fq->later))
 		insert_tagged(fq, rq);
@@ -258,7 +308,7 @@ static void insert(struct fhk_queue *fq, struct request *rq, struct list_head *f
 }
 
 /* Inserts what is staged, of each processor in order. */
-static void insert_staged(struct fhk_queue *fq, struct list_head *free)
+static void insert_staged(struct fhk_queue *fq)
 {
 	unsigned long stages = xchg(&fq->stages, 0);
 	struct llist_node *node;
@@ -268,7 +318,7 @@ static void insert_staged(struct fhk_queue *fq, struct list_head *free)
 	for_each_set_bit(i, &stages, BITS_PER_LONG) {
 		node = llist_reverse_order(llist_del_all(&fq->stage[i].requests));
 		llist_for_each_entry_safe(rq, next, node, ipi_list)
-			insert(fq, rq, free);
+			insert(fq, rq);
 	}
 }
 
@@ -280,13 +330,14 @@ static void stage(struct fhk_queue *fq, struct list_head *list)
 	struct request *rq, *next;
 
 	list_for_each_entry_safe(rq, next, list, queuelist) {
-		list_del_init(&rq->queuelist);
+		INIT_LIST_HEAD(&rq->queuelist);
 		rq->ipi_list.next = first;
 		first = &rq->ipi_list;
 		last = last ?: first;
 	}
 	if (!first)
 		return;
+	INIT_LIST_HEAD(list);
 	/* The bit comes after the list: who clears it finds what is on the list by then. */
 	llist_add_batch(first, last, &fq->stage[i].requests);
 	if (!test_bit(i, &fq->stages))
@@ -324,16 +375,19 @@ static void insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, 
 		stage(queue_of(hctx), list);
 }
 
-static inline void free_merged(struct list_head *free)
+static noinline void free_each_gone(struct fhk_queue *fq)
 {
 	struct request *rq, *next;
 
-	if (likely(list_empty(free)))
-		return;
-	list_for_each_entry_safe(rq, next, free, queuelist) {
-		list_del_init(&rq->queuelist);
+	llist_for_each_entry_safe(rq, next, llist_del_all(&fq->gone), ipi_list)
 		blk_mq_free_request(rq);
-	}
+}
+
+/* Frees requests that became parts of others as they came. Without the lock. */
+static inline void free_gone(struct fhk_queue *fq)
+{
+	if (unlikely(!llist_empty(&fq->gone)))
+		free_each_gone(fq);
 }
 
 /* Those that wait for a tag get the free ones. */
@@ -360,11 +414,11 @@ static void insert_later(struct fhk_queue *fq)
 static struct request *choose(struct fhk_queue *fq)
 {
 	struct request *rq;
-	u16 tag;
 
 	fq->late = false;
 	for (;;) {
-		s32 answer = fhk_core_dispatch(fq, &tag);
+		s32 answer = fhk_core_dispatch(fq);
+		u16 tag = fq->tag;
 
 		fq->held = answer == FH_HOLD;
 		fq->went_on = answer == FH_ISSUE;
@@ -403,11 +457,10 @@ static struct request *dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct fhk_queue *fq = queue_of(hctx);
 	unsigned long flags = lock(fq);
 	struct request *rq;
-	LIST_HEAD(free);
 
 	complete_finished(fq);
 	if (READ_ONCE(fq->stages))
-		insert_staged(fq, &free);
+		insert_staged(fq);
 	rq = list_first_entry_or_null(&fq->head, struct request, queuelist);
 	if (rq) {
 		list_del_init(&rq->queuelist);
@@ -425,7 +478,7 @@ static struct request *dispatch_request(struct blk_mq_hw_ctx *hctx)
 		rq->rq_flags |= RQF_STARTED;
 	}
 	spin_unlock_irqrestore(&fq->lock, flags);
-	free_merged(&free);
+	free_gone(fq);
 	settle(fq);
 	return rq;
 }
@@ -443,37 +496,52 @@ static struct io_cq *context_of(struct fhk_queue *fq)
 	return fq->type->is_plain ? NULL : ioc_find_get_icq(fq->q);
 }
 
-/* A bio comes: may it become a part of a request that waits? */
-static bool bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs)
+/* Makes a bio a part of a request that waits, if the core lets it. */
+static noinline bool merge(struct fhk_queue *fq, struct bio *bio, unsigned int nr_segs)
 {
-	struct fhk_queue *fq = q->elevator->elevator_data;
-	struct request *merged = NULL;
-	unsigned long flags;
-	struct io_cq *icq;
-	LIST_HEAD(free);
-	bool is_merged;
-
-	if (!READ_ONCE(fq->waiting) && !READ_ONCE(fq->stages))
-		return false;
 	/* The bio has no request, hence no context yet. */
-	icq = context_of(fq);
+	struct io_cq *icq = context_of(fq);
+	struct request *merged = NULL;
+	bool is_merged = false;
+	unsigned long flags;
+
 	if (spin_trylock_irqsave(&fq->lock, flags)) {
 		fhk_clock(fq);
-		if (READ_ONCE(fq->stages))
-			insert_staged(fq, &free);
 		is_merged = fhk_merge_bio(fq, bio, nr_segs, fhk_task(icq), &merged);
 		spin_unlock_irqrestore(&fq->lock, flags);
 		settle(fq);
 	} else {
-		is_merged = false;
 		atomic64_inc(&fq->unlooked);
 	}
 	if (icq)
 		put_io_context(icq->ioc);
 	if (merged)
 		blk_mq_free_request(merged);
-	free_merged(&free);
 	return is_merged;
+}
+
+/* A bio comes: may it become a part of a request that waits? */
+static bool bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs)
+{
+	struct fhk_queue *fq = q->elevator->elevator_data;
+	unsigned long flags;
+	bool may_merge;
+
+	if (!READ_ONCE(fq->waiting) && !READ_ONCE(fq->stages))
+		return false;
+	if (!spin_trylock_irqsave(&fq->lock, flags)) {
+		atomic64_inc(&fq->unlooked);
+		return false;
+	}
+	if (READ_ONCE(fq->stages)) {
+		fhk_clock(fq);
+		insert_staged(fq);
+	}
+	may_merge = fhk_merge_touches(fq, bio);
+	spin_unlock_irqrestore(&fq->lock, flags);
+	settle(fq);
+	free_gone(fq);
+	return unlikely(may_merge) && merge(fq, bio, nr_segs);
 }
 
 /* ------------------------------------------------------------------------- preparation, completion -- */

@@ -68,6 +68,10 @@ struct fhk_queue {
 	void *block;		/* the core's memory */
 	struct fh_limits limits;
 	u64 now;		/* the time of the last call */
+	/* What the last call answered beside its status: */
+	u64 when;		/* the time of the timer */
+	u32 why;		/* the reason for it, or for holding */
+	u16 tag;		/* the request to issue */
 	bool poisoned;
 	bool has_limits;	/* a group has, or had, limits */
 
@@ -79,7 +83,9 @@ struct fhk_queue {
 	u16 *free;		/* tags that are free: a stack */
 	u32 free_count;
 
+	struct fh_request request;	/* the one that comes to the core */
 	struct list_head head;	/* requests that the core does not know: they go first */
+	struct llist_head gone;	/* requests that became parts of others as they came, to be freed */
 	struct list_head later;	/* requests for which there is no tag yet */
 	struct rb_root sorted[2];	/* requests that wait in the core, for reading and for writing */
 	u32 waiting;		/* requests that wait: in the core, in `head` and in `later` */
@@ -101,10 +107,25 @@ struct fhk_queue {
 	atomic64_t unlooked;	/* bios that were not merged as another processor had the lock */
 };
 
+/* The time. While a task collects requests, it is that of the first of them, as in the block layer itself. */
+static inline u64 fhk_time(void)
+{
+	struct blk_plug *plug = current->plug;
+
+	if (!plug || !in_task())
+		return ktime_get_ns();
+	if (!plug->cur_ktime) {
+		plug->cur_ktime = ktime_get_ns();
+		/* Where the task is taken off its processor, the time is forgotten. */
+		current->flags |= PF_BLOCK_TS;
+	}
+	return plug->cur_ktime;
+}
+
 /* Reads the clock, for the calls of the core that follow. Another processor may have read it later, and come first. */
 static inline void fhk_clock(struct fhk_queue *fq)
 {
-	fq->now = max(fq->now, ktime_get_ns());
+	fq->now = max(fq->now, fhk_time());
 }
 
 static inline unsigned long fhk_lock(struct fhk_queue *fq)
@@ -143,17 +164,19 @@ void fhk_core_destroy(struct fhk_queue *fq);
 /* Another core in the place of the one that is there, with one tunable changed. The queue is frozen. */
 int fhk_core_remake(struct fhk_queue *fq, unsigned int index, u64 value);
 
-/* These are called with the lock held. Answers are the core's. */
+/* These are called with the lock held. Answers are the core's; what else it answers is in the queue. */
 s32 fhk_core_insert(struct fhk_queue *fq, u16 tag, const struct fh_request *request);
 s32 fhk_core_may_merge(struct fhk_queue *fq, u16 into, const struct fh_request *request);
 s32 fhk_core_grow(struct fhk_queue *fq, u16 tag, s32 end, u32 sectors);
 s32 fhk_core_joined(struct fhk_queue *fq, u16 kept, u16 gone);
 s32 fhk_core_remove(struct fhk_queue *fq, u16 tag);
-s32 fhk_core_dispatch(struct fhk_queue *fq, u16 *tag);
+s32 fhk_core_dispatch(struct fhk_queue *fq);
 s32 fhk_core_complete(struct fhk_queue *fq, u16 tag);
+/* That, and then fhk_core_next_timer(), whose answer it gives. */
+s32 fhk_core_complete_timer(struct fhk_queue *fq, u16 tag);
 s32 fhk_core_requeue(struct fhk_queue *fq, u16 tag);
 s32 fhk_core_timer(struct fhk_queue *fq);
-s32 fhk_core_next_timer(struct fhk_queue *fq, u64 *when);
+s32 fhk_core_next_timer(struct fhk_queue *fq);
 s32 fhk_core_wants_run(struct fhk_queue *fq);
 s32 fhk_core_set(struct fhk_queue *fq, unsigned int index, u64 value);
 s32 fhk_core_get(struct fhk_queue *fq, const char *name, u64 *value);
@@ -177,12 +200,16 @@ struct fhk_record *fhk_log_next(struct fhk_queue *fq);
 
 /* ------------------------------------------------------------------------------------------ merge.c -- */
 
-/* A request begins or ends to be one that others may be merged with. */
+/* A request that may be merged begins or ends to be one that others become a part of. */
 void fhk_merge_offer(struct fhk_queue *fq, struct request *rq);
 void fhk_merge_withdraw(struct fhk_queue *fq, struct request *rq);
-/* Makes a new request a part of one that waits, if there is one. */
+/* Whether a request waits that ends where a new one begins. */
+bool fhk_merge_follows(struct fhk_queue *fq, struct request *rq);
+/* Makes the new one a part of it, if the core lets it. */
 bool fhk_merge_insert(struct fhk_queue *fq, struct request *rq, struct list_head *free);
 
+/* Whether a request waits that a bio could become a part of. */
+bool fhk_merge_touches(struct fhk_queue *fq, struct bio *bio);
 /* Makes a bio of a task's a part of a request that waits; `merged` is one that became a part of another by it. */
 bool fhk_merge_bio(struct fhk_queue *fq, struct bio *bio, unsigned int nr_segs, u32 task, struct request **merged);
 bool fhk_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio);
@@ -197,8 +224,17 @@ struct request *fhk_next_request(struct request_queue *q, struct request *rq);
 extern const size_t fhk_icq_size, fhk_icq_align;
 void fhk_init_icq(struct io_cq *icq);
 void fhk_exit_icq(struct io_cq *icq);
+
+struct fhk_icq {
+	struct io_cq icq;	/* first: the block layer's part */
+	u32 task;
+};
+
 /* The task of a context; 0 without one. */
-u32 fhk_task(struct io_cq *icq);
+static inline u32 fhk_task(struct io_cq *icq)
+{
+	return icq ? container_of(icq, struct fhk_icq, icq)->task : 0;
+}
 
 /* ----------------------------------------------------------------------------------------- groups.c -- */
 
@@ -208,8 +244,15 @@ int fhk_groups_start(struct fhk_queue *fq);
 void fhk_groups_stop(struct fhk_queue *fq);
 /* The core is another one, and knows no groups yet. */
 void fhk_groups_forget(struct fhk_queue *fq);
+/* The group that is charged for a bio of a control group that is not the root. With the lock held. */
+u32 fhk_group_of(struct fhk_queue *fq, struct blkcg_gq *blkg);
 /* The group that is charged for a bio. With the lock held. */
-u32 fhk_group(struct fhk_queue *fq, const struct bio *bio);
+static inline u32 fhk_group(struct fhk_queue *fq, const struct bio *bio)
+{
+	struct blkcg_gq *blkg = bio ? bio->bi_blkg : NULL;
+
+	return blkg && blkg->parent ? fhk_group_of(fq, blkg) : 0;
+}
 
 /* --------------------------------------------------------------------------------------- elevator.c -- */
 
@@ -283,7 +326,7 @@ static inline void fhk_clear_tag(struct request *rq)
 /* A tag is free again. */
 static inline void fhk_free_tag(struct fhk_queue *fq, u16 tag)
 {
-	fq->slots[tag] = (struct fhk_slot){};
+	fq->slots[tag].rq = NULL;
 	fq->free[fq->free_count++] = tag;
 }
 

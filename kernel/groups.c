@@ -98,9 +98,9 @@ static u32 take_number(struct fhk_queue *fq, struct member *m, u32 parent)
 	return 0;
 }
 
-u32 fhk_group(struct fhk_queue *fq, const struct bio *bio)
+u32 fhk_group_of(struct fhk_queue *fq, struct blkcg_gq *at)
 {
-	struct blkcg_gq *blkg, *at = bio ? bio->bi_blkg : NULL;
+	struct blkcg_gq *blkg;
 	struct member *m = member_of(at);
 	u32 number;
 

@@ -17,6 +17,7 @@
 	GUARDED(fh_remove); \
 	GUARDED(fh_dispatch); \
 	GUARDED(fh_complete); \
+	GUARDED(fh_complete_timer); \
 	GUARDED(fh_requeue); \
 	GUARDED(fh_timer); \
 	GUARDED(fh_next_timer); \

@@ -5,7 +5,8 @@
  * The block layer finds what touches and makes the merge; the core says whether it may (it knows which queue a
  * request is in), and is told what became of it. It calls us in the middle of a merge, with our lock held:
  *
- *   fhk_merge_bio        a bio comes, and the block layer looks for a request
+ *   fhk_merge_touches    a bio comes: does it touch a request at all? Most do not, and that is all then
+ *   fhk_merge_bio        it does: the block layer looks for the request once more
  *     fhk_request_merge      for one that starts where the bio ends
  *     fhk_allow_merge        may this bio become a part of that request?
  *     fhk_former_request,
@@ -15,6 +16,7 @@
  *
  * What the core knows of a request is in its slot. catch_up() tells it what has been added since.
  */
+#include <linux/hashtable.h>
 #include "fairhead_module.h"
 
 static struct fhk_queue *queue_of(struct request_queue *q)
@@ -24,8 +26,6 @@ static struct fhk_queue *queue_of(struct request_queue *q)
 
 void fhk_merge_offer(struct fhk_queue *fq, struct request *rq)
 {
-	if (!fhk_mergeable(rq))
-		return;
 	elv_rb_add(&fq->sorted[rq_data_dir(rq)], rq);
 	elv_rqhash_add(fq->q, rq);
 	if (!fq->q->last_merge)
@@ -41,23 +41,16 @@ void fhk_merge_withdraw(struct fhk_queue *fq, struct request *rq)
 		fq->q->last_merge = NULL;
 }
 
-/* The last of the sorted requests that starts at or before a sector. */
-static struct request *at_or_before(struct rb_root *root, sector_t sector)
+/* A request that waits and ends at this sector. The block layer's hash has them by where they end. */
+static struct request *ends_at(struct fhk_queue *fq, sector_t sector)
 {
-	struct rb_node *node = root->rb_node;
-	struct request *found = NULL;
+	struct request *rq;
 
-	while (node) {
-		struct request *rq = rb_entry(node, struct request, rb_node);
-
-		if (blk_rq_pos(rq) <= sector) {
-			found = rq;
-			node = node->rb_right;
-		} else {
-			node = node->rb_left;
-		}
+	hash_for_each_possible(fq->q->elevator->hash, rq, hash, sector) {
+		if (blk_rq_pos(rq) + blk_rq_sectors(rq) == sector)
+			return rq;
 	}
-	return found;
+	return NULL;
 }
 
 /* Tells the core that a request is longer: it starts at `start` and ends before `end` now. */
@@ -95,16 +88,21 @@ static bool may_join(struct fhk_queue *fq, struct request *kept, struct request 
 	return fhk_core_may_merge(fq, tag, &request) == 1;
 }
 
+bool fhk_merge_follows(struct fhk_queue *fq, struct request *rq)
+{
+	return fhk_mergeable(rq) && ends_at(fq, blk_rq_pos(rq));
+}
+
 bool fhk_merge_insert(struct fhk_queue *fq, struct request *rq, struct list_head *free)
 {
-	struct request *before;
+	return may_join(fq, ends_at(fq, blk_rq_pos(rq)), rq) && blk_mq_sched_try_insert_merge(fq->q, rq, free);
+}
 
-	if (!fhk_mergeable(rq))
-		return false;
-	before = at_or_before(&fq->sorted[rq_data_dir(rq)], blk_rq_pos(rq));
-	if (!before || blk_rq_pos(before) + blk_rq_sectors(before) != blk_rq_pos(rq))
-		return false;
-	return may_join(fq, before, rq) && blk_mq_sched_try_insert_merge(fq->q, rq, free);
+bool fhk_merge_touches(struct fhk_queue *fq, struct bio *bio)
+{
+	/* Discards need not touch to be one. */
+	return bio_op(bio) == REQ_OP_DISCARD || ends_at(fq, bio->bi_iter.bi_sector) ||
+	       elv_rb_find(&fq->sorted[bio_data_dir(bio)], bio_end_sector(bio));
 }
 
 bool fhk_merge_bio(struct fhk_queue *fq, struct bio *bio, unsigned int nr_segs, u32 task, struct request **merged)

@@ -8,20 +8,10 @@
  */
 #include "fairhead_module.h"
 
-struct fhk_icq {
-	struct io_cq icq;	/* first: the block layer's part */
-	u32 task;
-};
-
 const size_t fhk_icq_size = sizeof(struct fhk_icq);
 const size_t fhk_icq_align = __alignof__(struct fhk_icq);
 
 static atomic_t last_task = ATOMIC_INIT(0);
-
-u32 fhk_task(struct io_cq *icq)
-{
-	return icq ? container_of(icq, struct fhk_icq, icq)->task : 0;
-}
 
 void fhk_init_icq(struct io_cq *icq)
 {

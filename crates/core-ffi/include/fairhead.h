@@ -302,6 +302,10 @@ enum {
 /* Returns 1 and when to call fh_timer(), with the reason; or 0: no timer is needed. Both may be null. */
 int32_t fh_next_timer(fh_elevator *elevator, uint64_t *when_ns, uint32_t *why);
 
+/* fh_complete() without the tags, then fh_next_timer(), in one call. Returns what the latter does. */
+int32_t fh_complete_timer(fh_elevator *elevator, uint64_t now_ns, uint16_t tag, uint64_t *when_ns,
+                          uint32_t *why);
+
 /* The time has come. At any other moment it does no harm. Then dispatch. */
 int32_t fh_timer(fh_elevator *elevator, uint64_t now_ns);
 

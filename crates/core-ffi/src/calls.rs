@@ -8,7 +8,7 @@ use crate::instance::{Instance, put, take, with};
 use crate::ledger::Place;
 use crate::types::*;
 use core::slice;
-use fairhead_core::{Dispatch, Insert, Request, Rest, Sector, Sectors, Tag};
+use fairhead_core::{Dispatch, Insert, Instant, Request, Rest, Sector, Sectors, Tag, Timer};
 
 /// How many requests of a batch are handed to the elevator at a time: what fits into a small frame.
 const PIECE: usize = 8;
@@ -50,18 +50,24 @@ pub unsafe extern "C" fn fh_insert(
             let tag = expect(it, tag, Place::Free)?;
             let now = it.advance(now_ns)?;
             it.ledger.insert(tag.0);
-            let answer = it.healthy(|e| {
-                if alone {
-                    e.insert_alone(now, tag, rq);
-                    return Insert::Queued;
-                }
-                e.insert(now, tag, rq)
-            });
-            let (status, merged) = inserted(answer);
-            put(into, merged);
-            Ok(status)
+            let answer =
+                if alone { insert_alone(it, now, tag, rq) } else { it.healthy(|e| e.insert(now, tag, rq)) };
+            if let Some(Insert::Merged { into: merged, end }) = answer {
+                put(into, merged.0);
+                return Ok(end_number(end));
+            }
+            put(into, FH_NO_TAG);
+            Ok(FH_QUEUED)
         })
     }
+}
+
+/// A request arrives that is not merged.
+#[cold]
+#[inline(never)]
+fn insert_alone(it: &mut Instance, now: Instant, tag: Tag, rq: Request) -> Option<Insert> {
+    it.healthy(|e| e.insert_alone(now, tag, rq));
+    None
 }
 
 /// Requests arrive together.
@@ -281,6 +287,7 @@ pub unsafe extern "C" fn fh_dispatch(
 }
 
 /// Dispatches once. Returns the answer, the request, and the reason to hold.
+#[inline(always)]
 fn dispatch(it: &mut Instance) -> (Status, u16, u32) {
     let now = instant(it.now);
     let tag = match it.healthy(|e| e.dispatch(now)) {
@@ -289,13 +296,15 @@ fn dispatch(it: &mut Instance) -> (Status, u16, u32) {
         Some(Dispatch::Empty) => return (FH_EMPTY, FH_NO_TAG, 0),
         _ => return dispatch_first(it),
     };
-    if it.ledger.is_removed(tag) && it.ledger.carried(tag).next().is_none() {
+    if it.ledger.has_removed() && it.ledger.is_removed(tag) && it.ledger.carried(tag).next().is_none() {
         return (end_removed(it, tag), tag, 0);
     }
     (FH_ISSUE, tag, 0)
 }
 
 /// The turn of a request that was removed: for the scheduler the device has served it at once.
+#[cold]
+#[inline(never)]
 fn end_removed(it: &mut Instance, tag: u16) -> Status {
     let now = instant(it.now);
     it.ledger.complete(tag);
@@ -436,6 +445,47 @@ fn complete(it: &mut Instance, tag: u16) {
     let now = instant(it.now);
     it.ledger.complete(tag);
     it.healthy(|e| e.complete(now, Tag(tag)).count());
+}
+
+/// The device has finished a request, and the caller asks for the timer at once.
+///
+/// # Safety
+/// `at` points to an instance; `when` and `why`, if they are not null, to where numbers fit.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fh_complete_timer(
+    at: *mut Instance,
+    now_ns: u64,
+    tag: u16,
+    when_ns: *mut u64,
+    why: *mut u32,
+) -> Status {
+    // SAFETY: the caller's promises.
+    unsafe {
+        with(at, |it| {
+            expect(it, tag, Place::Issued)?;
+            let now = it.advance(now_ns)?;
+            it.ledger.complete(tag);
+            let timer = it.healthy(|e| {
+                e.complete(now, Tag(tag)).count();
+                e.next_timer()
+            });
+            Ok(put_timer(timer.flatten(), when_ns, why))
+        })
+    }
+}
+
+/// Writes when to call `fh_timer`, and why. Returns whether there is a time.
+///
+/// # Safety
+/// `when_ns` and `why` are null or valid for writes.
+unsafe fn put_timer(timer: Option<(Instant, Timer)>, when_ns: *mut u64, why: *mut u32) -> Status {
+    let Some((when, reason)) = timer else { return 0 };
+    // SAFETY: the caller's promise.
+    unsafe {
+        put(when_ns, clock(when));
+        put(why, timer_number(reason));
+    }
+    1
 }
 
 /// The device has finished several requests.
@@ -607,10 +657,8 @@ pub unsafe extern "C" fn fh_next_timer(at: *mut Instance, when_ns: *mut u64, why
     // SAFETY: the caller's promises.
     unsafe {
         with(at, |it| {
-            let Some((when, reason)) = it.healthy(|e| e.next_timer()).flatten() else { return Ok(0) };
-            put(when_ns, clock(when));
-            put(why, timer_number(reason));
-            Ok(1)
+            let timer = it.healthy(|e| e.next_timer());
+            Ok(put_timer(timer.flatten(), when_ns, why))
         })
     }
 }

@@ -99,6 +99,13 @@ impl Instance {
         self.said = said;
     }
 
+    /// Without std a call may have been left in its middle, after a panic: see `panics.rs`.
+    #[cold]
+    #[inline(never)]
+    fn was_left(&mut self) {
+        self.poison(Text::of("a call did not return"));
+    }
+
     /// The elevator, to look at what cannot panic.
     pub(crate) fn elevator(&self) -> &Elevator<AnyScheduler> {
         &self.elevator
@@ -106,24 +113,24 @@ impl Instance {
 
     /// Notes in the ledger that a request goes to the device, with those that the elevator merged into it.
     /// Returns false, and has changed nothing, if one of them did not wait: then the elevator is poisoned.
+    #[inline(always)]
     pub(crate) fn note_issue(&mut self, tag: Tag) -> bool {
+        // Where the driver merges, the elevator does not.
+        !self.limits.merges && self.ledger.issue_alone(tag.0) || self.note_issue_with_parts(tag)
+    }
+
+    #[inline(never)]
+    fn note_issue_with_parts(&mut self, tag: Tag) -> bool {
         let Self { ledger, elevator, .. } = self;
         // A look first: a panic or an endless list must not leave the ledger half changed.
         let carried = || elevator.requests().carried(tag).map(|part| part.0);
-        let look = || {
-            let waits = ledger.place(tag.0) == Some(Place::Waits);
-            let is_alone = carried().next().is_none();
-            (waits && (is_alone || ledger.can_carry(carried()))).then_some(is_alone)
-        };
-        match panics::caught(look) {
-            Ok(Some(true)) => ledger.issue(tag.0, core::iter::empty()),
-            Ok(Some(false)) => ledger.issue(tag.0, carried()),
-            _ => {
-                self.poison(Text::of("a request was issued that did not wait"));
-                return false;
-            }
+        let look = || ledger.place(tag.0) == Some(Place::Waits) && ledger.can_carry(carried());
+        if panics::caught(look).unwrap_or(false) {
+            ledger.issue(tag.0, carried());
+            return true;
         }
-        true
+        self.poison(Text::of("a request was issued that did not wait"));
+        false
     }
 
     /// Takes the time of a call. An error if it is before that of the last one.
@@ -185,8 +192,7 @@ pub(crate) unsafe fn enter<'a>(at: *mut Instance) -> Result<Entered<'a>, Status>
     // SAFETY: it is an instance, and no other call is in it: the flag says so.
     let mut entered = Entered(unsafe { &mut *at });
     if was_entered {
-        // Without std a call may have been left in its middle, after a panic: see `panics.rs`.
-        entered.poison(Text::of("a call did not return"));
+        entered.was_left();
     }
     Ok(entered)
 }

@@ -129,6 +129,22 @@ impl Ledger {
         }
     }
 
+    /// A tag goes to the device, if it waits and carries nothing from before it was handed back. Returns
+    /// whether it does.
+    #[inline(always)]
+    pub(crate) fn issue_alone(&mut self, tag: u16) -> bool {
+        let Some(&Entry { place, prev, next, chain, .. }) = self.entries.get(usize::from(tag)) else {
+            return false;
+        };
+        if place != Place::Waits || chain != NONE {
+            return false;
+        }
+        self.join_neighbours(prev, next);
+        let entry = &mut self[tag];
+        (entry.place, entry.prev, entry.next) = (Place::Issued, NONE, NONE);
+        true
+    }
+
     /// The first that waits goes to the device by itself. `None` if none waits.
     pub(crate) fn issue_first(&mut self) -> Option<u16> {
         let tag = self.first;
@@ -188,6 +204,13 @@ impl Ledger {
 
     fn unlink(&mut self, tag: u16) {
         let Entry { prev, next, .. } = self[tag];
+        self.join_neighbours(prev, next);
+        (self[tag].prev, self[tag].next) = (NONE, NONE);
+    }
+
+    /// Nothing is between these two any longer.
+    #[inline(always)]
+    fn join_neighbours(&mut self, prev: u16, next: u16) {
         match prev {
             NONE => self.first = next,
             prev => self[prev].next = next,
@@ -196,7 +219,6 @@ impl Ledger {
             NONE => self.last = prev,
             next => self[next].prev = prev,
         }
-        (self[tag].prev, self[tag].next) = (NONE, NONE);
     }
 
     /// How many tags wait, are at the device, and are carried there.

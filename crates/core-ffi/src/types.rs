@@ -179,6 +179,13 @@ pub const FH_ALONE: u8 = 8;
 impl FhRequest {
     /// The request for core, and whether it must stay alone. `groups`: how many groups there may be.
     pub(crate) fn to_core(self, groups: u32) -> Result<(Request, bool), Status> {
+        // Bits that none of these may have, looked at together.
+        const UNKNOWN: u32 = !u32::from_le_bytes([3, 3, 7, 15]);
+        let words = u32::from_le_bytes([self.op, self.prio_class, self.prio_level, self.flags]);
+        let ends = self.sector.checked_add(self.sectors.into()).is_some();
+        if words & UNKNOWN != 0 || self.sectors == 0 || !ends {
+            return Err(FH_E_REQUEST);
+        }
         let op = match self.op {
             0 => Op::Read,
             1 => Op::Write,
@@ -186,10 +193,6 @@ impl FhRequest {
             _ => return Err(FH_E_REQUEST),
         };
         let prio = prio(self.prio_class, self.prio_level).ok_or(FH_E_REQUEST)?;
-        let ends = self.sector.checked_add(self.sectors.into()).is_some();
-        if self.sectors == 0 || !ends || self.flags >= 16 {
-            return Err(FH_E_REQUEST);
-        }
         if self.group >= groups {
             return Err(FH_E_GROUP);
         }

@@ -214,6 +214,9 @@ impl Pair {
             self.rust.requeue(clock(self.now), Tag(tag));
             return;
         }
+        if chance.below(3) == 0 && self.rust.requests().carried(Tag(tag)).next().is_none() {
+            return self.complete_timer(tag);
+        }
         let (mut freed, mut count) = ([0; TAGS as usize], 0);
         // SAFETY: an instance, room for all tags, a number.
         let status =
@@ -222,6 +225,21 @@ impl Pair {
         assert_eq!((status, &freed[..count]), (FH_OK, &expected[..]));
         self.waiting -= count as u32;
         self.free.extend(expected);
+    }
+
+    /// A request that carries none is done, and the timer is asked for in the same call.
+    fn complete_timer(&mut self, tag: u16) {
+        let (mut when, mut why) = (0, 0);
+        // SAFETY: an instance and numbers.
+        let has = unsafe { fh_complete_timer(self.c, self.now, tag, &mut when, &mut why) };
+        assert_eq!(self.rust.complete(clock(self.now), Tag(tag)).count(), 1);
+        let expected = self.rust.next_timer();
+        assert_eq!(has == 1, expected.is_some());
+        if let Some((at, reason)) = expected {
+            assert_eq!((clock(when), why), (at, reason as u32 + 1));
+        }
+        self.waiting -= 1;
+        self.free.push(tag);
     }
 
     /// Merges of the driver: a request that waits grows.

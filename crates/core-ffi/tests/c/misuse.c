@@ -145,6 +145,8 @@ static void calls(void)
 	CHECK(fh_complete(e, 50, 0, NULL, 0, NULL), FH_E_STATE);
 	CHECK(fh_requeue(e, 50, 0), FH_E_STATE);
 	CHECK(fh_complete(e, 50, 999, NULL, 0, NULL), FH_E_TAG);
+	CHECK(fh_complete_timer(e, 50, 0, NULL, NULL), FH_E_STATE);
+	CHECK(fh_complete_timer(e, 50, 999, NULL, NULL), FH_E_TAG);
 	CHECK(fh_carried(e, 0, NULL, 0, &count), FH_E_STATE);
 	CHECK(fh_remove(e, 1), FH_E_STATE);
 	/* The elevator merges, so the driver must not. */

@@ -896,11 +896,14 @@ impl Common {
     #[inline(always)]
     fn issue<S: Scheduler, const PLAIN: bool>(&mut self, sched: &S, tag: Tag, why: Reason) -> Dispatch {
         self.requests.issue(tag, self.now);
-        if self.hint == Link::to(tag) {
-            self.hint = Link::NONE;
-        }
         if !PLAIN {
             self.books.issued(self.now, &self.requests[tag].rq, sched.chooses_groups());
+            if !self.limits.merges {
+                return self.issued(tag, why);
+            }
+        }
+        if self.hint == Link::to(tag) {
+            self.hint = Link::NONE;
         }
         // Where nothing is filed, nothing is first.
         let is_first = self.index.remove_first(sched.edges(), tag);
