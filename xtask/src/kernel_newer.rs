@@ -1,10 +1,10 @@
 //! Kernels of a newer Debian than the machine's: `cargo xtask kernel test --kernel 7.3`.
 //!
-//! - Packages come from the suite trixie and its backports, from the mirror that the machine uses. apt keeps their
-//!   index in a folder of its own, `target/kernel/trixie`, so the machine's sources stay as they are.
-//! - The kernel's build runs programs of that suite: the compiler, objtool, modpost. They want a newer C library
-//!   than the machine may have. The suite's library is unpacked beside them, and each program becomes a script that
-//!   starts it with the suite's loader.
+//! - Packages come from the suite trixie and its backports, from the mirror that the machine uses. apt keeps
+//!   their index in a folder of its own, `target/kernel/trixie`: the machine's sources stay as they are.
+//! - The kernel's build runs programs of that suite: the compiler, objtool, modpost. They want a newer C
+//!   library than the machine may have. The suite's library is unpacked beside them, and each program becomes
+//!   a script that starts it with the suite's loader.
 
 use crate::shell::{capture, command};
 use std::fs;
@@ -182,8 +182,8 @@ fn is_program(path: &Path) -> bool {
     may_run && fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"))
 }
 
-/// Puts a script in the place of a program, which gets the suffix `.elf`. The program sees the name that the script
-/// was called by: the compiler finds its parts from there.
+/// Puts a script in the place of a program, which gets the suffix `.elf`. The program sees the name that the
+/// script was called by: the compiler finds its parts from there.
 fn start_by_loader(program: &Path, root: &Path) -> std::io::Result<()> {
     let mut moved = program.as_os_str().to_owned();
     moved.push(".elf");

@@ -93,8 +93,8 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// Unpacks the package and builds the module as DKMS would. There is a build of the repository's for the same kernel
-/// already: what is slow and comes from the same files is taken from there.
+/// Unpacks the package and builds the module as DKMS would. There is a build of the repository's for the same
+/// kernel already: what is slow and comes from the same files is taken from there.
 pub(crate) fn check(packages: &Packages) -> Result<(), String> {
     let file = build()?;
     let place = target().join("kernel/package/unpacked");

@@ -5,8 +5,8 @@ use crate::shell::{capture, command, exists};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The series of kernels that the module is tried in, unless another one is asked for. The machine's own package
-/// sources have it.
+/// The series of kernels that the module is tried in, unless another one is asked for. The machine's own
+/// package sources have it.
 pub(crate) const SERIES: &str = "6.12";
 
 /// Debian's compiler for programs that need a new one, and the sources of its library.
