@@ -582,19 +582,16 @@ static void limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		data->shallow_depth = READ_ONCE(fq->async_depth);
 }
 
-/* The depth is that of one word of the map of requests. */
-static void depth_updated(struct blk_mq_hw_ctx *hctx)
+static void depth_updated(fhk_resized *resized)
 {
-	struct fhk_queue *fq = queue_of(hctx);
-	unsigned int whole = 1U << hctx->sched_tags->bitmap_tags.sb.shift;
+	struct fhk_queue *fq = fhk_resized_queue(resized)->elevator->elevator_data;
 
-	WRITE_ONCE(fq->async_depth, max(1U, whole - whole / 4));
-	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, fq->async_depth);
+	WRITE_ONCE(fq->async_depth, fhk_async_depth(resized));
 }
 
 static int init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
-	depth_updated(hctx);
+	depth_updated(fhk_resized_by(hctx));
 	return 0;
 }
 
@@ -613,7 +610,7 @@ static void find_limits(struct fhk_queue *fq)
 	fq->limits.max_sectors = queue_max_sectors(q);
 	fq->limits.max_segments = min_t(u32, queue_max_segments(q), U16_MAX);
 	fq->limits.merges = 0;
-	fq->limits.rotational = !blk_queue_nonrot(q);
+	fq->limits.rotational = !!(q->limits.features & BLK_FEAT_ROTATIONAL);
 	fq->limits.queue_depth = clamp_t(u64, depth, 1, U16_MAX);
 }
 
@@ -639,8 +636,7 @@ static struct fhk_queue *make_queue(struct request_queue *q, const struct fhk_ty
 	spin_lock_init(&fq->lock);
 	INIT_LIST_HEAD(&fq->head);
 	INIT_LIST_HEAD(&fq->later);
-	hrtimer_init(&fq->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
-	fq->timer.function = timer_fires;
+	fhk_timer_init(&fq->timer, timer_fires);
 	find_limits(fq);
 	fq->slots = kvcalloc(fq->limits.tags, sizeof(*fq->slots), GFP_KERNEL);
 	fq->free = kvcalloc(fq->limits.tags, sizeof(*fq->free), GFP_KERNEL);
@@ -672,17 +668,17 @@ static int start(struct request_queue *q, struct elevator_queue *eq)
 	}
 	eq->elevator_data = fq;
 	/* It delays writes by a rule of its own. */
-	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
-	wbt_disable_default(q->disk);
+	fhk_disable_wbt(q, eq);
+	fhk_init_async_depth(q);
 	/* One order for the device, whichever queue a request came by. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	q->elevator = eq;
 	return 0;
 }
 
-static int init_sched(struct request_queue *q, struct elevator_type *type)
+static int init_sched(struct request_queue *q, fhk_chosen *chosen)
 {
-	struct elevator_queue *eq = elevator_alloc(q, type);
+	struct elevator_queue *eq = fhk_make_eq(q, chosen);
 	unsigned int flags;
 	int error;
 
@@ -693,7 +689,7 @@ static int init_sched(struct request_queue *q, struct elevator_type *type)
 	error = start(q, eq);
 	memalloc_noio_restore(flags);
 	if (error)
-		kobject_put(&eq->kobj);
+		fhk_drop_eq(eq);
 	return error;
 }
 
@@ -709,8 +705,7 @@ static void exit_sched(struct elevator_queue *eq)
 		WARN_ON(!llist_empty(&fq->stage[i].requests));
 	hrtimer_cancel(&fq->timer);
 	fhk_groups_stop(fq);
-	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
-	wbt_enable_default(fq->q->disk);
+	fhk_enable_wbt(fq->q, eq);
 	fhk_core_destroy(fq);
 	free_queue(fq);
 }

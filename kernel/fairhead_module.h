@@ -19,7 +19,6 @@
 #define FAIRHEAD_MODULE_H
 
 #include <linux/ioprio.h>
-#include "kapi.h"
 #include "compat.h"
 #include "fairhead.h"
 #include "record.h"
@@ -96,7 +95,7 @@ struct fhk_queue {
 	struct hrtimer timer;
 	u64 due;		/* when it fires, at the latest; 0: it is not set */
 
-	u32 async_depth;	/* how many requests writeback may have, in one word of the map of requests */
+	u32 async_depth;	/* how many requests writeback may have (compat.h says of how many) */
 	u32 merging_task;	/* who sends the bio that is being merged */
 	struct fhk_log *log;
 	unsigned long *groups;	/* which groups are in use, by number; bit 0 is the root */

@@ -357,10 +357,9 @@ static ssize_t write_for_disk(struct kernfs_open_file *file, char *text, size_t 
 	u64 min;
 	int error;
 
-	blkg_conf_init(&at, text);
-	error = blkg_conf_prep(blkcg_of(of_css(file)), &policy, &at);
+	error = fhk_conf_begin(blkcg_of(of_css(file)), &policy, &at, text);
 	if (error)
-		goto end;
+		return error;
 	/* The queue_lock is held, interrupts are off. */
 	m = member_of(at.blkg);
 	max = m->max;
@@ -387,7 +386,7 @@ static ssize_t write_for_disk(struct kernfs_open_file *file, char *text, size_t 
 	/* What was held back may go now. */
 	fhk_run_soon(fq);
 end:
-	blkg_conf_exit(&at);
+	fhk_conf_end(&at);
 	return error ?: size;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * What the kernel exports to elevators and declares only in its private headers: functions, by their names in
- * Module.symvers, and constants. Types are in types.gen.h, which types.sh makes from BTF.
+ * Module.symvers, and constants. Types are in types.gen.h, which types.sh makes from BTF. What is not the same in all
+ * kernels is in compat.h.
  */
 #ifndef FAIRHEAD_KAPI_H
 #define FAIRHEAD_KAPI_H
@@ -10,12 +11,9 @@
 
 /* The request goes before all others that wait. */
 #define BLK_MQ_INSERT_AT_HEAD ((__force blk_insert_t)0x01)
-/* elevator_queue.flags: no throttling of writeback beside this elevator. */
-#define ELEVATOR_FLAG_DISABLE_WBT 1
 
 int elv_register(struct elevator_type *type);
 void elv_unregister(struct elevator_type *type);
-struct elevator_queue *elevator_alloc(struct request_queue *q, struct elevator_type *type);
 
 /* By the sector where it ends, a request is found for a merge at its back. */
 void elv_rqhash_add(struct request_queue *q, struct request *rq);
@@ -38,10 +36,9 @@ int blkcg_policy_register(struct blkcg_policy *policy);
 void blkcg_policy_unregister(struct blkcg_policy *policy);
 int blkcg_activate_policy(struct gendisk *disk, const struct blkcg_policy *policy);
 void blkcg_deactivate_policy(struct gendisk *disk, const struct blkcg_policy *policy);
-/* A group's settings for one disk, "MAJOR:MINOR ...": prep() holds the queue_lock until exit(). */
+/* A group's settings for one disk, "MAJOR:MINOR ...": prep() takes the queue_lock (compat.h ends it). */
 void blkg_conf_init(struct blkg_conf_ctx *at, char *input);
 int blkg_conf_prep(struct blkcg *blkcg, const struct blkcg_policy *policy, struct blkg_conf_ctx *at);
-void blkg_conf_exit(struct blkg_conf_ctx *at);
 void blkcg_print_blkgs(struct seq_file *to, struct blkcg *blkcg,
 		       u64 (*print)(struct seq_file *, struct blkg_policy_data *, int),
 		       const struct blkcg_policy *policy, int data, bool total);

@@ -15,7 +15,6 @@
  * The file fairhead_stats has counts since the elevator was selected.
  */
 #include <linux/ctype.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "fairhead_module.h"
 
@@ -137,13 +136,11 @@ static int set_anew(struct fhk_queue *fq, unsigned int index, u64 value)
 	unsigned int flags;
 	int error;
 
-	blk_mq_freeze_queue(fq->q);
-	flags = memalloc_noio_save();
+	flags = fhk_freeze(fq->q);
 	error = fhk_core_remake(fq, index, value);
 	if (!error)
 		fhk_groups_forget(fq);
-	memalloc_noio_restore(flags);
-	blk_mq_unfreeze_queue(fq->q);
+	fhk_unfreeze(fq->q, flags);
 	return error;
 }
 

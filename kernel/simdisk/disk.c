@@ -232,8 +232,7 @@ static int sd_make(const char *words)
 		return -ENOMEM;
 	spin_lock_init(&sd->lock);
 	xa_init_flags(&sd->data, XA_FLAGS_LOCK_IRQ);
-	hrtimer_init(&sd->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
-	sd->timer.function = timer_fired;
+	sd_timer_init(&sd->timer, timer_fired);
 	sd->has_memory = memory;
 	sd->model = sdm_create(words, strlen(words), &sd->facts, why, sizeof(why));
 	if (!sd->model) {
@@ -245,7 +244,7 @@ static int sd_make(const char *words)
 	sd->tags.nr_hw_queues = 1;
 	sd->tags.queue_depth = sd->facts.depth;
 	sd->tags.numa_node = NUMA_NO_NODE;
-	sd->tags.flags = BLK_MQ_F_SHOULD_MERGE;
+	sd->tags.flags = SD_TAG_FLAGS;
 	error = blk_mq_alloc_tag_set(&sd->tags);
 	if (error)
 		goto no_tags;

@@ -2,10 +2,29 @@
 #ifndef SIMDISK_H
 #define SIMDISK_H
 
+#include <linux/hrtimer.h>
 #include <linux/types.h>
+#include <linux/version.h>
 #include <linux/xarray.h>
 
 struct request;
+
+/* Where kernels differ: how a timer in absolute time is set up, and how a disk asks for merges. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+#define SD_TAG_FLAGS BLK_MQ_F_SHOULD_MERGE
+static inline void sd_timer_init(struct hrtimer *timer, enum hrtimer_restart (*fires)(struct hrtimer *timer))
+{
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	timer->function = fires;
+}
+#else
+/* All disks are merged for. */
+#define SD_TAG_FLAGS 0
+static inline void sd_timer_init(struct hrtimer *timer, enum hrtimer_restart (*fires)(struct hrtimer *timer))
+{
+	hrtimer_setup(timer, fires, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+}
+#endif
 
 /* model.rs: the models behind a C interface. */
 struct sdm_facts {

@@ -14,9 +14,11 @@
 //! 6. The package for DKMS is built and unpacked, and the module built from what it has.
 //!
 //! What is not there (a tool, a package, the network) is said, and the tests are skipped.
+//!
+//! `--kernel 7.3` does all this with a newer kernel (`kernel_newer`).
 
 use crate::kernel_package;
-use crate::kernel_packages::{Found, Packages, packages};
+use crate::kernel_packages::{Found, Packages, SERIES, packages};
 use crate::shell::{capture, cargo, command, root};
 use crate::steps::{Count, Outcome};
 use std::fs;
@@ -37,9 +39,14 @@ const LOG_STEP: u64 = 4 << 20;
 /// How long a guest may take, in seconds: minutes, but when other steps leave it no processor.
 const PATIENCE: &str = "3600";
 
-/// Builds, boots, judges.
+/// The tests in the kernel that they are always run in.
 pub(crate) fn test() -> Result<Outcome, String> {
-    let packages = match packages()? {
+    test_in(SERIES)
+}
+
+/// Builds, boots, judges: in the newest kernel of a series, such as `6.12`.
+pub(crate) fn test_in(series: &str) -> Result<Outcome, String> {
+    let packages = match packages(series)? {
         Found::All(packages) => packages,
         Found::Lacking(why) => return Ok(Outcome::Skipped(why)),
     };
@@ -49,7 +56,7 @@ pub(crate) fn test() -> Result<Outcome, String> {
     let (said, logs) = boot(&packages, &image)?;
     judge(&said, &mut count)?;
     replay(&logs, &mut count)?;
-    match kernel_package::check(&packages.headers, &packages.bpftool, &folder().join("build")) {
+    match kernel_package::check(&packages) {
         Ok(()) => count.pass(),
         Err(said) => {
             eprintln!("{said}");
@@ -65,11 +72,11 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Builds `fairhead.ko` and `simdisk.ko`; the folder of both.
 pub(crate) fn build(packages: &Packages) -> Result<PathBuf, String> {
-    let out = folder().join("build");
+    let out = packages.build.clone();
     let mut make = command("make", "-C kernel");
     make.arg(format!("KDIR={}", packages.headers.display())).arg(format!("OUT={}", out.display()));
     make.arg(format!("CRATES={}", root().join("crates").display())).arg("SIMDISK=1");
-    make.env("BPFTOOL", &packages.bpftool).envs(packages.rust.iter().cloned());
+    make.env("BPFTOOL", &packages.bpftool).envs(packages.variables.iter().cloned());
     let output = capture(&mut make)?;
     let said = String::from_utf8_lossy(&output.stderr);
     let warnings: Vec<&str> = said.lines().filter(|l| l.contains("warning:")).collect();

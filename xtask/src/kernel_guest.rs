@@ -11,7 +11,7 @@
 //! folder gives the same console.
 
 use crate::kernel::{Archive, add_module, build, folder, programs};
-use crate::kernel_packages::{Found, Packages, packages};
+use crate::kernel_packages::{Found, Packages, SERIES, packages};
 use crate::shell::{capture, cargo, command, root};
 use crate::steps::Outcome;
 use std::fs;
@@ -30,7 +30,7 @@ pub(crate) fn run(files: &Path) -> Result<Option<String>, String> {
 
 /// Runs the guest. `patience`: the seconds of the host's time that it may take, as timeout(1) reads them.
 fn run_for(files: &Path, patience: &str) -> Result<Option<String>, String> {
-    let packages = match packages()? {
+    let packages = match packages(SERIES)? {
         Found::All(packages) => packages,
         Found::Lacking(why) => return Ok(Some(why)),
     };

@@ -7,6 +7,7 @@
 
 use crate::deb::{changelog, copyright};
 use crate::dist::{target, write};
+use crate::kernel_packages::Packages;
 use crate::shell::{capture, command, root};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ Maintainer: The Fairhead authors <fairhead@users.noreply.github.com>
 Depends: dkms, make, gcc, binutils, bpftool, rustc (>= 1.93) | rustc-web (>= 1.93), rust-src (>= 1.93) | rust-web-src (>= 1.93)
 Section: kernel
 Priority: optional
-Description: CFQ, AS, BFQ and other disk schedulers for Linux 6.12, as a module
+Description: CFQ, AS, BFQ and other disk schedulers for Linux 6.12 and 7.3
  Sources of fairhead.ko, which DKMS builds for the kernels of this machine. It
  registers schedulers under names that begin with fh-; none is selected by
  itself.
@@ -92,9 +93,9 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// Unpacks the package and builds the module as DKMS would, for a kernel's headers. `built` is a build of the
-/// repository's for the same kernel: what is slow and comes from the same files is taken from there.
-pub(crate) fn check(headers: &Path, bpftool: &Path, built: &Path) -> Result<(), String> {
+/// Unpacks the package and builds the module as DKMS would. There is a build of the repository's for the same
+/// kernel already: what is slow and comes from the same files is taken from there.
+pub(crate) fn check(packages: &Packages) -> Result<(), String> {
     let file = build()?;
     let place = target().join("kernel/package/unpacked");
     capture(command("dpkg-deb", "-x").arg(&file).arg(&place))?;
@@ -103,14 +104,15 @@ pub(crate) fn check(headers: &Path, bpftool: &Path, built: &Path) -> Result<(), 
         capture(command("diff", "-r").arg(root().join(folder)).arg(sources.join(folder)))
             .map_err(|said| format!("the package's {folder}: {said}"))?;
     }
-    copy(&built.join("rust"), &sources.join("kernel/build/rust"))?;
+    copy(&packages.build.join("rust"), &sources.join("kernel/build/rust"))?;
     // For make, what is slow is newer than its sources.
     write(&sources.join("kernel/build/rust/built"), b"")?;
     let conf = fs::read_to_string(sources.join("dkms.conf")).map_err(|e| format!("dkms.conf: {e}"))?;
     let line = conf.lines().find_map(|line| line.strip_prefix("MAKE[0]=\"")?.strip_suffix('"'));
     let line = line.ok_or("dkms.conf has no MAKE[0]")?;
     let mut shell = command("sh", "-c");
-    shell.arg(line).current_dir(&sources).env("kernel_source_dir", headers).env("BPFTOOL", bpftool);
+    shell.arg(line).current_dir(&sources).envs(packages.variables.iter().cloned());
+    shell.env("kernel_source_dir", &packages.headers).env("BPFTOOL", &packages.bpftool);
     capture(&mut shell)?;
     let module = sources.join("kernel/build/module/fairhead.ko");
     if !module.exists() || !conf.contains("BUILT_MODULE_LOCATION[0]=\"kernel/build/module\"") {

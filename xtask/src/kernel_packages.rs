@@ -1,11 +1,13 @@
 //! What the tests in a kernel are made of: Debian's packages, unpacked below `target/kernel`.
 
+use crate::kernel_newer::{self, Apt, Newer};
 use crate::shell::{capture, command, exists};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The series of kernels that the module is for.
-const SERIES: &str = "6.12";
+/// The series of kernels that the module is tried in, unless another one is asked for. The machine's own
+/// package sources have it.
+pub(crate) const SERIES: &str = "6.12";
 
 /// Debian's compiler for programs that need a new one, and the sources of its library.
 const RUST_PAIR: [&str; 2] = ["rustc-web", "rust-web-src"];
@@ -18,8 +20,10 @@ pub(crate) struct Packages {
     pub(crate) image: PathBuf,
     pub(crate) busybox: PathBuf,
     pub(crate) bpftool: PathBuf,
-    /// Variables for `rust.sh`.
-    pub(crate) rust: Vec<(String, String)>,
+    /// Variables of the build: for `rust.sh`, and where the kernel's compiler is.
+    pub(crate) variables: Vec<(String, String)>,
+    /// The folder that modules for this kernel are built in.
+    pub(crate) build: PathBuf,
     modules: PathBuf,
 }
 
@@ -49,8 +53,8 @@ fn find(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
     entries.iter().filter(|path| path.is_dir() && !path.is_symlink()).find_map(|path| find(path, fits))
 }
 
-/// Finds or fetches everything.
-pub(crate) fn packages() -> Result<Found, String> {
+/// Finds or fetches everything for the newest kernel of a series.
+pub(crate) fn packages(series: &str) -> Result<Found, String> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return Ok(Found::Lacking("the module is built for x86-64".into()));
     }
@@ -60,39 +64,92 @@ pub(crate) fn packages() -> Result<Found, String> {
     if !missing.is_empty() {
         return Ok(Found::Lacking(format!("{} not there", missing.join(", "))));
     }
-    let Some(version) = version() else {
-        return Ok(Found::Lacking(format!("no package source has linux-headers-{SERIES}-cloud-amd64")));
+    let source = match Source::find(series) {
+        Ok(source) => source,
+        Err(why) => return Ok(Found::Lacking(why)),
     };
-    let root = crate::dist::target().join("kernel").join(&version);
-    let names = [
-        format!("linux-headers-{version}-cloud-amd64"),
-        format!("linux-headers-{version}-common"),
-        format!("linux-kbuild-{version}"),
-        format!("linux-image-{version}-cloud-amd64-unsigned"),
-        "bpftool".into(),
-        "busybox-static".into(),
-    ];
-    let headers = root.join(format!("usr/src/{}", names[0]));
+    let version = source.version();
+    let folder = crate::dist::target().join("kernel");
+    let root = folder.join(version);
+    let headers = root.join(format!("usr/src/linux-headers-{version}-cloud-amd64"));
     if !root.join("complete").exists() {
-        if let Err(said) = unpack(&names, &root) {
+        if let Err(said) = source.unpack(&root) {
             let said = said.lines().last().unwrap_or_default();
             return Ok(Found::Lacking(format!("packages cannot be had ({said})")));
         }
         relocate(&headers.join("Makefile"), &root)?;
         fs::write(root.join("complete"), "").map_err(|e| format!("{}: {e}", root.display()))?;
     }
-    let rust = match library_sources()? {
-        Some(rust) => rust,
-        None => return Ok(Found::Lacking("the sources of Rust's library cannot be had".into())),
+    let Some(mut variables) = library_sources()? else {
+        return Ok(Found::Lacking("the sources of Rust's library cannot be had".into()));
+    };
+    let (image, modules, build) = match source {
+        Source::Own(_) => (format!("boot/vmlinuz-{version}-cloud-amd64"), "lib/modules", "build".into()),
+        Source::Newer(_) => {
+            let path = std::env::var("PATH").unwrap_or_default();
+            variables.push(("PATH".into(), format!("{}:{path}", kernel_newer::path(&root).display())));
+            let image = format!("usr/lib/modules/{version}-cloud-amd64/vmlinuz");
+            (image, "usr/lib/modules", format!("build-{series}"))
+        }
     };
     Ok(Found::All(Packages {
         headers,
-        image: root.join(format!("boot/vmlinuz-{version}-cloud-amd64")),
+        image: root.join(image),
         busybox: root.join("bin/busybox"),
         bpftool: root.join("usr/sbin/bpftool"),
-        rust,
-        modules: root.join("lib/modules"),
+        variables,
+        build: folder.join(build),
+        modules: root.join(modules),
     }))
+}
+
+/// Where a kernel's packages come from.
+enum Source {
+    /// The machine's own package sources, and the kernel's version there.
+    Own(String),
+    Newer(Newer),
+}
+
+impl Source {
+    /// Where there is a series; an error that says why it is nowhere.
+    fn find(series: &str) -> Result<Self, String> {
+        if series != SERIES {
+            return Newer::find(series).map(Self::Newer);
+        }
+        let lacking = || format!("no package source has linux-headers-{SERIES}-cloud-amd64");
+        version().map(Self::Own).ok_or_else(lacking)
+    }
+
+    fn version(&self) -> &str {
+        match self {
+            Self::Own(version) => version,
+            Self::Newer(newer) => &newer.version,
+        }
+    }
+
+    /// Unpacks the kernel's packages, and those of programs that run on this machine.
+    fn unpack(&self, root: &Path) -> Result<(), String> {
+        let version = self.version();
+        let mut kernel = vec![
+            format!("linux-headers-{version}-cloud-amd64"),
+            format!("linux-headers-{version}-common"),
+            format!("linux-kbuild-{version}"),
+        ];
+        let programs = ["bpftool".to_owned(), "busybox-static".to_owned()];
+        match self {
+            Self::Own(_) => {
+                kernel.push(format!("linux-image-{version}-cloud-amd64-unsigned"));
+                kernel.extend(programs);
+                unpack(&Apt::default(), &kernel, root)
+            }
+            Self::Newer(newer) => {
+                kernel.extend(newer.names());
+                unpack(&newer.apt, &kernel, root)?;
+                unpack(&Apt::default(), &programs, root)?;
+                newer.prepare(root)
+            }
+        }
+    }
 }
 
 /// The version that the package sources have now, such as `6.12.117+deb12`.
@@ -106,22 +163,26 @@ fn version() -> Option<String> {
 }
 
 /// Downloads packages and unpacks them into `root`.
-fn unpack(names: &[String], root: &Path) -> Result<(), String> {
+fn unpack(apt: &Apt, names: &[String], root: &Path) -> Result<(), String> {
     let downloads = root.join("packages");
     fs::create_dir_all(&downloads).map_err(|e| format!("{}: {e}", downloads.display()))?;
-    capture(command("apt-get", "download -q").args(names).current_dir(&downloads))?;
+    capture(apt.command("apt-get", "download -q").args(names).current_dir(&downloads))?;
     for entry in fs::read_dir(&downloads).into_iter().flatten().flatten() {
         capture(command("dpkg", "-x").arg(entry.path()).arg(root))?;
     }
     fs::remove_dir_all(&downloads).map_err(|e| format!("{}: {e}", downloads.display()))
 }
 
-/// The headers' Makefile names one file by its place on a system where it is installed.
+/// The headers' Makefile names files by their places on a system where they are installed.
 fn relocate(makefile: &Path, root: &Path) -> Result<(), String> {
     let named = |e: std::io::Error| format!("{}: {e}", makefile.display());
     let text = fs::read_to_string(makefile).map_err(named)?;
-    let moved = text.replace("include /usr/src/", &format!("include {}/usr/src/", root.display()));
-    fs::write(makefile, moved).map_err(named)
+    fs::write(makefile, relocated(&text, root)).map_err(named)
+}
+
+/// A Makefile of headers that are below `root`.
+fn relocated(makefile: &str, root: &Path) -> String {
+    makefile.replace("/usr/src/", &format!("{}/usr/src/", root.display()))
 }
 
 /// Variables that lead `rust.sh` to a compiler with the sources of its library: the one that builds this,
@@ -140,7 +201,7 @@ fn library_sources() -> Result<Option<Vec<(String, String)>>, String> {
         let folders = fs::read_dir(root.join("usr/src")).into_iter().flatten().flatten();
         folders.map(|e| e.path().join("library")).find(|library| library.join("core/src/lib.rs").exists())
     };
-    if sources().is_none() && unpack(&with_libraries(&RUST_PAIR), &root).is_err() {
+    if sources().is_none() && unpack(&Apt::default(), &with_libraries(&RUST_PAIR), &root).is_err() {
         return Ok(None);
     }
     let Some(source) = sources() else { return Ok(None) };
@@ -168,4 +229,17 @@ fn with_libraries(packages: &[&str]) -> Vec<String> {
         at += 1;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn makefiles_of_headers_are_led_to_their_new_places() {
+        let root = Path::new("/a/b");
+        assert_eq!(relocated("include /usr/src/x/Makefile\n", root), "include /a/b/usr/src/x/Makefile\n");
+        let newer = "KBUILD_OUTPUT=/usr/src/x\ninclude /usr/src/y/Makefile\n";
+        assert_eq!(relocated(newer, root), "KBUILD_OUTPUT=/a/b/usr/src/x\ninclude /a/b/usr/src/y/Makefile\n");
+    }
 }

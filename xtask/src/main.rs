@@ -22,7 +22,7 @@
 //! cargo xtask kernel guest FOLDER    a guest with the files of a folder, for bench/guest.sh
 //! cargo xtask kernel package        the module for Linux as a package for DKMS → target/kernel/package
 //! cargo xtask kernel stress --hours N [--shift N]   the module under stress, for hours of a virtual machine's clock; an instruction takes 2 to the power of the shift ns (0)
-//! cargo xtask kernel test           the module for Linux: builds it, and tries it in a virtual machine
+//! cargo xtask kernel test [--kernel SERIES]   the module for Linux: builds it, and tries it in a virtual machine; with Linux 6.12, or another one that kernel/compat.h covers, such as 7.3
 //! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
 //! ```
 //!
@@ -46,6 +46,7 @@ mod hero;
 mod json;
 mod kernel;
 mod kernel_guest;
+mod kernel_newer;
 mod kernel_package;
 mod kernel_packages;
 mod links;
@@ -66,7 +67,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test | kernel guest [FOLDER] | kernel package | kernel stress --hours N [--shift N] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test [--kernel SERIES] | kernel guest [FOLDER] | kernel package | kernel stress --hours N [--shift N] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -112,6 +113,7 @@ fn main() -> ExitCode {
             kernel_guest::stress(hours, shift).and_then(steps::verdict)
         }
         ["kernel", "test"] => kernel::test().and_then(steps::verdict),
+        ["kernel", "test", "--kernel", series] => kernel::test_in(series).and_then(steps::verdict),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["tidy"] => tidy::list(None),
         ["tidy", "--lower"] => tidy::lower(),
