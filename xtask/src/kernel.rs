@@ -16,7 +16,7 @@
 //! What is not there (a tool, a package, the network) is said, and the tests are skipped.
 
 use crate::kernel_package;
-use crate::kernel_packages::{Found, Packages, packages};
+use crate::kernel_packages::{Found, Packages, packages_for};
 use crate::shell::{capture, cargo, command, root};
 use crate::steps::{Count, Outcome};
 use std::fs;
@@ -37,9 +37,9 @@ const LOG_STEP: u64 = 4 << 20;
 /// How long a guest may take, in seconds: minutes, but when other steps leave it no processor.
 const PATIENCE: &str = "3600";
 
-/// Builds, boots, judges.
-pub(crate) fn test() -> Result<Outcome, String> {
-    let packages = match packages()? {
+/// Builds, boots, judges. `kernel`: the folder of a kernel that was built; `None`: Debian's.
+pub(crate) fn test(kernel: Option<&str>) -> Result<Outcome, String> {
+    let packages = match packages_for(kernel)? {
         Found::All(packages) => packages,
         Found::Lacking(why) => return Ok(Outcome::Skipped(why)),
     };
@@ -49,7 +49,7 @@ pub(crate) fn test() -> Result<Outcome, String> {
     let (said, logs) = boot(&packages, &image)?;
     judge(&said, &mut count)?;
     replay(&logs, &mut count)?;
-    match kernel_package::check(&packages.headers, &packages.bpftool, &folder().join("build")) {
+    match kernel_package::check(&packages.headers, &packages.bpftool, &packages.out) {
         Ok(()) => count.pass(),
         Err(said) => {
             eprintln!("{said}");
@@ -65,7 +65,7 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Builds `fairhead.ko` and `simdisk.ko`; the folder of both.
 pub(crate) fn build(packages: &Packages) -> Result<PathBuf, String> {
-    let out = folder().join("build");
+    let out = packages.out.clone();
     let mut make = command("make", "-C kernel");
     make.arg(format!("KDIR={}", packages.headers.display())).arg(format!("OUT={}", out.display()));
     make.arg(format!("CRATES={}", root().join("crates").display())).arg("SIMDISK=1");
@@ -106,6 +106,7 @@ fn initial_files(packages: &Packages, module: &Path) -> Result<PathBuf, String> 
     programs(packages, &mut archive)?;
     let read = |path: &Path| fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
     archive.file("init", &read(&root().join("kernel/guest/init"))?);
+    archive.file("splats", &read(&root().join("kernel/guest/splats"))?);
     let mut order = Vec::new();
     for (name, args) in MODULES {
         add_module(packages, name, &mut order, &mut archive)?;
@@ -151,11 +152,11 @@ fn boot(packages: &Packages, image: &Path) -> Result<(String, PathBuf), String> 
     let (data, logs) = (disk("data.img", 256 << 20)?, disk("logs.img", 32 * LOG_STEP)?);
     let mut qemu = command("timeout", PATIENCE);
     qemu.args(
-        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 2 -m 1G -nographic -no-reboot -nic none \
+        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 2 -nographic -no-reboot -nic none \
          -icount shift=1,sleep=off -rtc base=2026-01-01,clock=vm"
             .split_whitespace(),
     );
-    qemu.arg("-kernel").arg(&packages.image).arg("-initrd").arg(image);
+    qemu.args(["-m", packages.memory]).arg("-kernel").arg(&packages.image).arg("-initrd").arg(image);
     qemu.args(["-append", "console=ttyS0 quiet panic=-1 oops=panic idle=halt"]);
     for path in [&data, &logs] {
         qemu.arg("-drive").arg(format!("file={},if=virtio,format=raw,cache=unsafe", path.display()));

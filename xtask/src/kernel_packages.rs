@@ -2,7 +2,7 @@
 
 use crate::shell::{capture, command, exists};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 /// The series of kernels that the module is for.
 const SERIES: &str = "6.12";
@@ -20,6 +20,10 @@ pub(crate) struct Packages {
     pub(crate) bpftool: PathBuf,
     /// Variables for `rust.sh`.
     pub(crate) rust: Vec<(String, String)>,
+    /// The folder of what is built for this kernel.
+    pub(crate) out: PathBuf,
+    /// The guest's memory, as QEMU reads it.
+    pub(crate) memory: &'static str,
     modules: PathBuf,
 }
 
@@ -29,6 +33,18 @@ impl Packages {
         // Files have - or _ where names have _.
         let wanted = format!("{}.ko.xz", name.replace('-', "_"));
         find(&self.modules, &|file| file.replace('-', "_") == wanted)
+    }
+
+    /// These with another kernel, which was built in a folder. Its modules are in the folder `modules` there.
+    fn with_kernel(self, built: PathBuf) -> Self {
+        Self {
+            image: built.join("arch/x86/boot/bzImage"),
+            out: built.join("fairhead"),
+            memory: "2G",
+            modules: built.join("modules"),
+            headers: built,
+            ..self
+        }
     }
 }
 
@@ -47,6 +63,20 @@ fn find(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
         return Some(file.clone());
     }
     entries.iter().filter(|path| path.is_dir() && !path.is_symlink()).find_map(|path| find(path, fits))
+}
+
+/// Finds or fetches everything, for the kernel that was built in a folder, or for Debian's.
+pub(crate) fn packages_for(kernel: Option<&str>) -> Result<Found, String> {
+    match (packages()?, kernel) {
+        (Found::All(packages), Some(kernel)) => {
+            let built = absolute(kernel).map_err(|e| format!("{kernel}: {e}"))?;
+            if !built.join("modules").is_dir() {
+                return Err(format!("{kernel}: no kernel that `cargo xtask kernel debug` has built"));
+            }
+            Ok(Found::All(packages.with_kernel(built)))
+        }
+        (found, _) => Ok(found),
+    }
 }
 
 /// Finds or fetches everything.
@@ -91,6 +121,8 @@ pub(crate) fn packages() -> Result<Found, String> {
         busybox: root.join("bin/busybox"),
         bpftool: root.join("usr/sbin/bpftool"),
         rust,
+        out: crate::dist::target().join("kernel/build"),
+        memory: "1G",
         modules: root.join("lib/modules"),
     }))
 }
@@ -106,7 +138,7 @@ fn version() -> Option<String> {
 }
 
 /// Downloads packages and unpacks them into `root`.
-fn unpack(names: &[String], root: &Path) -> Result<(), String> {
+pub(crate) fn unpack(names: &[String], root: &Path) -> Result<(), String> {
     let downloads = root.join("packages");
     fs::create_dir_all(&downloads).map_err(|e| format!("{}: {e}", downloads.display()))?;
     capture(command("apt-get", "download -q").args(names).current_dir(&downloads))?;
