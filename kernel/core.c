@@ -26,7 +26,7 @@
 DEFINE_PER_CPU(unsigned long, fhk_guard);
 
 void __noreturn fh_panic_hook(const char *message, size_t length);
-void __noreturn fhk_leave(void);
+void fhk_leave(void);
 void fh_create_abandoned(void);
 s32 fh_panic(fh_elevator *elevator);
 struct creation;
@@ -41,6 +41,8 @@ void __noreturn fh_panic_hook(const char *message, size_t length)
 	pr_crit("the core panicked: %.*s\n", (int)length, message);
 	BUG_ON(!this_cpu_read(fhk_guard));
 	fhk_leave();
+	/* It does not return; objtool sees that here. */
+	BUG();
 }
 
 static const char *const call_names[FHK_CALLS] = {
