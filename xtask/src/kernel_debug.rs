@@ -6,7 +6,7 @@
 //!    kmemleak, UBSAN, checks of objects' lives, and failures on demand.
 //! 3. On it run `cargo xtask kernel test` and three rounds of `cargo xtask kernel stress`.
 //!
-//! It takes 10 GB and an hour, and is no part of CI. What it said last is in `kernel/guest/debug.log`.
+//! It takes 3 GB and an hour or two, and is no part of CI. What it said last is in `kernel/guest/debug.log`.
 
 use crate::kernel_packages::{Found, packages, unpack};
 use crate::shell::{capture, command, exists, root};
@@ -19,7 +19,8 @@ use std::process::Command;
 const SOURCES: &str = "linux-source-6.12";
 
 /// What a kernel is compiled with, beside a compiler.
-const TOOLS: [&str; 8] = ["bison", "flex", "m4", "libelf-dev", "libelf1", "zlib1g-dev", "pahole", "libdw1"];
+const TOOLS: [&str; 9] =
+    ["bison", "flex", "m4", "libelf-dev", "libelf1", "zlib1g-dev", "pahole", "libdw1", "libbpf1"];
 
 /// Compiles the kernel, tests and stresses the module on it.
 pub(crate) fn run() -> Result<Outcome, String> {
