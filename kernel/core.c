@@ -405,9 +405,11 @@ static int make(struct creation *it)
 	if (it->status != FH_OK)
 		goto refused;
 	/* Whole pages, so the alignment is right. */
-	it->block = __vmalloc(it->size, GFP_KERNEL | __GFP_ZERO);
-	if (!it->block)
+	it->block = __vmalloc(it->size, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+	if (!it->block) {
+		pr_err("%s: no memory: %zu bytes\n", it->fq->type->core, it->size);
 		return -ENOMEM;
+	}
 	INIT_WORK_ONSTACK(&it->work, create);
 	queue_work(workers, &it->work);
 	flush_work(&it->work);

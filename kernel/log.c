@@ -70,7 +70,7 @@ void fhk_log_open(struct fhk_queue *fq)
 	BUILD_BUG_ON(sizeof(fq->limits) != sizeof(log->head.limits));
 	if (!room || !fq->q->disk)
 		return;
-	log = vzalloc(struct_size(log, records, room));
+	log = __vmalloc(struct_size(log, records, room), GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
 	if (!log) {
 		pr_warn("%s: no memory for a log\n", fq->q->disk->disk_name);
 		return;

@@ -230,11 +230,14 @@ int fhk_sysfs_make(struct fhk_type *type)
 			.show = access[i].show,
 			.store = access[i].store,
 		};
+		/* For lockdep: it knows attributes by their addresses, which in memory of the heap have no names. */
+		sysfs_attr_init(&entries[i].attr);
 	}
 	entries[count] = (struct elv_fs_entry) {
 		.attr = { .name = "fairhead_stats", .mode = 0444 },
 		.show = stats_show,
 	};
+	sysfs_attr_init(&entries[count].attr);
 	type->tunable_count = count;
 	return 0;
 }

@@ -18,7 +18,7 @@
 //! `--kernel 7.3` does all this with a newer kernel (`kernel_newer`).
 
 use crate::kernel_package;
-use crate::kernel_packages::{Found, Packages, SERIES, packages};
+use crate::kernel_packages::{Found, Packages, packages};
 use crate::shell::{capture, cargo, command, root};
 use crate::steps::{Count, Outcome};
 use std::fs;
@@ -39,14 +39,9 @@ const LOG_STEP: u64 = 4 << 20;
 /// How long a guest may take, in seconds: minutes, but when other steps leave it no processor.
 const PATIENCE: &str = "3600";
 
-/// The tests in the kernel that they are always run in.
-pub(crate) fn test() -> Result<Outcome, String> {
-    test_in(SERIES)
-}
-
-/// Builds, boots, judges: in the newest kernel of a series, such as `6.12`.
-pub(crate) fn test_in(series: &str) -> Result<Outcome, String> {
-    let packages = match packages(series)? {
+/// Builds, boots, judges. `kernel`: as `packages` takes it.
+pub(crate) fn test(kernel: &str) -> Result<Outcome, String> {
+    let packages = match packages(kernel)? {
         Found::All(packages) => packages,
         Found::Lacking(why) => return Ok(Outcome::Skipped(why)),
     };
@@ -113,6 +108,7 @@ fn initial_files(packages: &Packages, module: &Path) -> Result<PathBuf, String> 
     programs(packages, &mut archive)?;
     let read = |path: &Path| fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
     archive.file("init", &read(&root().join("kernel/guest/init"))?);
+    archive.file("splats", &read(&root().join("kernel/guest/splats"))?);
     let mut order = Vec::new();
     for (name, args) in MODULES {
         add_module(packages, name, &mut order, &mut archive)?;
@@ -158,11 +154,11 @@ fn boot(packages: &Packages, image: &Path) -> Result<(String, PathBuf), String> 
     let (data, logs) = (disk("data.img", 256 << 20)?, disk("logs.img", 32 * LOG_STEP)?);
     let mut qemu = command("timeout", PATIENCE);
     qemu.args(
-        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 2 -m 1G -nographic -no-reboot -nic none \
+        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 2 -nographic -no-reboot -nic none \
          -icount shift=1,sleep=off -rtc base=2026-01-01,clock=vm"
             .split_whitespace(),
     );
-    qemu.arg("-kernel").arg(&packages.image).arg("-initrd").arg(image);
+    qemu.args(["-m", packages.memory]).arg("-kernel").arg(&packages.image).arg("-initrd").arg(image);
     qemu.args(["-append", "console=ttyS0 quiet panic=-1 oops=panic idle=halt"]);
     for path in [&data, &logs] {
         qemu.arg("-drive").arg(format!("file={},if=virtio,format=raw,cache=unsafe", path.display()));

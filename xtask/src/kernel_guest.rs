@@ -25,36 +25,34 @@ const PATIENCE: &str = "3600";
 
 /// Runs what a folder says. Whether it could; else why not.
 pub(crate) fn run(files: &Path) -> Result<Option<String>, String> {
-    run_for(files, PATIENCE)
+    match packages(SERIES)? {
+        Found::All(packages) => run_for(&packages, files, PATIENCE).map(|()| None),
+        Found::Lacking(why) => Ok(Some(why)),
+    }
 }
 
 /// Runs the guest. `patience`: the seconds of the host's time that it may take, as timeout(1) reads them.
-fn run_for(files: &Path, patience: &str) -> Result<Option<String>, String> {
-    let packages = match packages(SERIES)? {
-        Found::All(packages) => packages,
-        Found::Lacking(why) => return Ok(Some(why)),
-    };
-    let image = initial_files(&packages, files)?;
+fn run_for(packages: &Packages, files: &Path, patience: &str) -> Result<(), String> {
+    let image = initial_files(packages, files)?;
     let console = files.join("console");
     let said = fs::File::create(&console).map_err(|e| format!("{}: {e}", console.display()))?;
     let mut qemu = command("timeout", patience);
     let processors = fs::read_to_string(files.join("processors")).unwrap_or_else(|_| "1".into());
     qemu.args(
-        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -m 1G -nographic -rtc base=2026-01-01,clock=vm \
+        "qemu-system-x86_64 -M q35 -accel tcg,thread=single -nographic -rtc base=2026-01-01,clock=vm \
          -cpu max,-rdrand,-rdseed -no-reboot -nic none"
             .split_whitespace(),
     );
     let shift = fs::read_to_string(files.join("shift")).unwrap_or_else(|_| "0".into());
     qemu.arg("-icount").arg(format!("shift={},sleep=off", shift.trim()));
-    qemu.args(["-smp", processors.trim()]);
+    qemu.args(["-smp", processors.trim(), "-m", packages.memory]);
     qemu.arg("-kernel").arg(&packages.image).arg("-initrd").arg(&image);
     // Processors that have nothing to do, of several, would wait by running, and time is not skipped then.
     let idle = if processors.trim() == "1" { "" } else { " idle=halt" };
     qemu.arg("-append").arg(format!("console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off{idle}"));
     // The status says nothing: the caller looks at the console.
     qemu.stdout(said).status().map_err(|e| format!("qemu-system-x86_64: {e}"))?;
-    fs::remove_file(&image).map_err(|e| format!("{}: {e}", image.display()))?;
-    Ok(None)
+    fs::remove_file(&image).map_err(|e| format!("{}: {e}", image.display()))
 }
 
 /// The files of the guest as an archive.
@@ -94,35 +92,67 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// `cargo xtask kernel stress --hours HOURS [--shift SHIFT]`: `kernel/guest/stress` for that long by the
-/// guest's clock, by which an instruction takes 2 to the power of SHIFT ns.
-pub(crate) fn stress(hours: &str, shift: &str) -> Result<Outcome, String> {
-    if hours.parse::<u32>().is_err() {
-        return Err(format!("'{hours}' hours: want a whole number"));
+/// How long a guest is under stress, how fast it is, and with which kernel.
+struct Stress<'a> {
+    /// `hours` of the guest's clock or `rounds`, and how many.
+    until: (&'static str, &'a str),
+    /// An instruction takes 2 to this power of nanoseconds.
+    shift: &'a str,
+    /// The kernel: a series, or the folder of one that was built.
+    kernel: &'a str,
+}
+
+impl<'a> Stress<'a> {
+    fn read(args: &[&'a str]) -> Result<Self, String> {
+        let mut it = Self { until: ("", ""), shift: "0", kernel: SERIES };
+        for option in args.chunks(2) {
+            match *option {
+                ["--hours", number] => it.until = ("hours", number),
+                ["--rounds", number] => it.until = ("rounds", number),
+                ["--shift", shift] => it.shift = shift,
+                ["--kernel", kernel] => it.kernel = kernel,
+                _ => return Err(format!("{}: no such option, or no value", option.join(" "))),
+            }
+        }
+        let (what, number) = it.until;
+        if number.parse::<u32>().is_err() {
+            return Err(format!("'{number}' {what}: want --hours or --rounds with a whole number"));
+        }
+        if !it.shift.parse::<u32>().is_ok_and(|shift| shift <= 10) {
+            return Err(format!("--shift {}: want 0 to 10, which is QEMU's limit", it.shift));
+        }
+        Ok(it)
     }
-    if !shift.parse::<u32>().is_ok_and(|shift| shift <= 10) {
-        return Err(format!("--shift {shift}: want 0 to 10, which is QEMU's limit"));
-    }
+}
+
+/// `cargo xtask kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER]`: `kernel/guest/stress`.
+pub(crate) fn stress(args: &[&str]) -> Result<Outcome, String> {
+    let it = Stress::read(args)?;
+    let packages = match packages(it.kernel)? {
+        Found::All(packages) => packages,
+        Found::Lacking(why) => return Ok(Outcome::Skipped(why)),
+    };
     let files = folder().join("stress");
+    // A run before this one had other files.
+    let _ = fs::remove_dir_all(&files);
     fs::create_dir_all(&files).map_err(|e| format!("{}: {e}", files.display()))?;
     let words = capture(
         cargo("run --quiet --release --package fairhead-device --example words").args(["--", "nas2020"]),
     )?;
     let texts = [
         ("disk.words", words.stdout),
-        ("hours", hours.into()),
+        (it.until.0, it.until.1.into()),
         ("init", read(&root().join("kernel/guest/stress"))?),
+        ("splats", read(&root().join("kernel/guest/splats"))?),
         ("modules", b"null_blk scsi_debug sd_mod".into()),
         ("processors", b"2".into()),
-        ("shift", shift.into()),
+        ("shift", it.shift.into()),
     ];
     for (name, text) in texts {
         fs::write(files.join(name), text).map_err(|e| format!("{name}: {e}"))?;
     }
     // For hours of its own clock, it takes as long as it takes.
-    if let Some(why) = run_for(&files, "infinity")? {
-        return Ok(Outcome::Skipped(why));
-    }
+    run_for(&packages, &files, "infinity")?;
     let said = read(&files.join("console"))?;
     let said = String::from_utf8_lossy(&said);
     let last = said.lines().map(str::trim_end).rfind(|line| line.starts_with("done: "));

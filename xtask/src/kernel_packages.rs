@@ -3,7 +3,7 @@
 use crate::kernel_newer::{self, Apt, Newer};
 use crate::shell::{capture, command, exists};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 /// The series of kernels that the module is tried in, unless another one is asked for. The machine's own
 /// package sources have it.
@@ -24,6 +24,8 @@ pub(crate) struct Packages {
     pub(crate) variables: Vec<(String, String)>,
     /// The folder that modules for this kernel are built in.
     pub(crate) build: PathBuf,
+    /// The guest's memory, as QEMU reads it.
+    pub(crate) memory: &'static str,
     modules: PathBuf,
 }
 
@@ -33,6 +35,18 @@ impl Packages {
         // Files have - or _ where names have _.
         let wanted = format!("{}.ko.xz", name.replace('-', "_"));
         find(&self.modules, &|file| file.replace('-', "_") == wanted)
+    }
+
+    /// These with another kernel, which was built in a folder. Its modules are in the folder `modules` there.
+    fn with_kernel(self, built: PathBuf) -> Self {
+        Self {
+            image: built.join("arch/x86/boot/bzImage"),
+            build: built.join("fairhead"),
+            memory: "2G",
+            modules: built.join("modules"),
+            headers: built,
+            ..self
+        }
     }
 }
 
@@ -53,8 +67,24 @@ fn find(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
     entries.iter().filter(|path| path.is_dir() && !path.is_symlink()).find_map(|path| find(path, fits))
 }
 
+/// Finds or fetches everything for a kernel: the newest of a series, such as `6.12`, or the one that was built in a
+/// folder, whose name has a `/`.
+pub(crate) fn packages(kernel: &str) -> Result<Found, String> {
+    if !kernel.contains('/') {
+        return packages_of(kernel);
+    }
+    let built = absolute(kernel).map_err(|e| format!("{kernel}: {e}"))?;
+    if !built.join("modules").is_dir() {
+        return Err(format!("{kernel}: no kernel that `cargo xtask kernel debug` has built"));
+    }
+    Ok(match packages_of(SERIES)? {
+        Found::All(packages) => Found::All(packages.with_kernel(built)),
+        lacking => lacking,
+    })
+}
+
 /// Finds or fetches everything for the newest kernel of a series.
-pub(crate) fn packages(series: &str) -> Result<Found, String> {
+fn packages_of(series: &str) -> Result<Found, String> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return Ok(Found::Lacking("the module is built for x86-64".into()));
     }
@@ -99,6 +129,7 @@ pub(crate) fn packages(series: &str) -> Result<Found, String> {
         bpftool: root.join("usr/sbin/bpftool"),
         variables,
         build: folder.join(build),
+        memory: "1G",
         modules: root.join(modules),
     }))
 }
@@ -163,7 +194,7 @@ fn version() -> Option<String> {
 }
 
 /// Downloads packages and unpacks them into `root`.
-fn unpack(apt: &Apt, names: &[String], root: &Path) -> Result<(), String> {
+pub(crate) fn unpack(apt: &Apt, names: &[String], root: &Path) -> Result<(), String> {
     let downloads = root.join("packages");
     fs::create_dir_all(&downloads).map_err(|e| format!("{}: {e}", downloads.display()))?;
     capture(apt.command("apt-get", "download -q").args(names).current_dir(&downloads))?;

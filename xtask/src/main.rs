@@ -21,8 +21,9 @@
 //! cargo xtask kernel guest           modelled disks in a guest in virtual time: data, the same twice, the lab's figures
 //! cargo xtask kernel guest FOLDER    a guest with the files of a folder, for bench/guest.sh
 //! cargo xtask kernel package        the module for Linux as a package for DKMS → target/kernel/package
-//! cargo xtask kernel stress --hours N [--shift N]   the module under stress, for hours of a virtual machine's clock; an instruction takes 2 to the power of the shift ns (0)
-//! cargo xtask kernel test [--kernel SERIES]   the module for Linux: builds it, and tries it in a virtual machine; with Linux 6.12, or another one that kernel/compat.h covers, such as 7.3
+//! cargo xtask kernel debug          a kernel that looks for faults (lockdep, KASAN, kmemleak), and both of the following on it → target/kernel/debug
+//! cargo xtask kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER]   the module under stress, for hours of a virtual machine's clock or for rounds; an instruction takes 2 to the power of the shift ns (0)
+//! cargo xtask kernel test [--kernel SERIES|FOLDER]   the module for Linux: builds it, and tries it in a virtual machine; with Linux 6.12, another one that kernel/compat.h covers, such as 7.3, or a kernel that was built in a folder
 //! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
 //! ```
 //!
@@ -45,6 +46,7 @@ mod grid;
 mod hero;
 mod json;
 mod kernel;
+mod kernel_debug;
 mod kernel_guest;
 mod kernel_newer;
 mod kernel_package;
@@ -67,7 +69,7 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test [--kernel SERIES] | kernel guest [FOLDER] | kernel package | kernel stress --hours N [--shift N] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test [--kernel SERIES|FOLDER] | kernel guest [FOLDER] | kernel package | kernel debug | kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -108,12 +110,10 @@ fn main() -> ExitCode {
             }
         }),
         ["kernel", "package"] => kernel_package::build().map(|file| println!("{}", file.display())),
-        ["kernel", "stress", "--hours", hours] => kernel_guest::stress(hours, "0").and_then(steps::verdict),
-        ["kernel", "stress", "--hours", hours, "--shift", shift] => {
-            kernel_guest::stress(hours, shift).and_then(steps::verdict)
-        }
-        ["kernel", "test"] => kernel::test().and_then(steps::verdict),
-        ["kernel", "test", "--kernel", series] => kernel::test_in(series).and_then(steps::verdict),
+        ["kernel", "debug"] => kernel_debug::run().and_then(steps::verdict),
+        ["kernel", "stress", rest @ ..] => kernel_guest::stress(rest).and_then(steps::verdict),
+        ["kernel", "test"] => kernel::test(kernel_packages::SERIES).and_then(steps::verdict),
+        ["kernel", "test", "--kernel", kernel] => kernel::test(kernel).and_then(steps::verdict),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["tidy"] => tidy::list(None),
         ["tidy", "--lower"] => tidy::lower(),

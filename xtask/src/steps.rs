@@ -128,7 +128,7 @@ const STEPS: &[Step] = &[
 /// Beside [`STEPS`], one after another: what no clock has a part in, as it compares bytes, counts
 /// instructions or runs in virtual time. These get the processor time that the others leave.
 const BESIDE: &[Step] = &[
-    ("the module for Linux", kernel::test),
+    ("the module for Linux", || kernel::test(crate::kernel_packages::SERIES)),
     ("instructions per request", bench::check),
     ("figures in the docs", || figures::run(true)),
     ("measured docs, a part", || docs::run(docs::Part::Check)),
