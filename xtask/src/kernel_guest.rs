@@ -125,7 +125,8 @@ impl<'a> Stress<'a> {
     }
 }
 
-/// `cargo xtask kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER]`: `kernel/guest/stress`.
+/// `cargo xtask kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER]`:
+/// `kernel/guest/stress`.
 pub(crate) fn stress(args: &[&str]) -> Result<Outcome, String> {
     let it = Stress::read(args)?;
     let packages = match packages(it.kernel)? {

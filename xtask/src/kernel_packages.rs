@@ -67,8 +67,8 @@ fn find(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
     entries.iter().filter(|path| path.is_dir() && !path.is_symlink()).find_map(|path| find(path, fits))
 }
 
-/// Finds or fetches everything for a kernel: the newest of a series, such as `6.12`, or the one that was built in a
-/// folder, whose name has a `/`.
+/// Finds or fetches everything for a kernel: the newest of a series, such as `6.12`, or the one that was
+/// built in a folder, whose name has a `/`.
 pub(crate) fn packages(kernel: &str) -> Result<Found, String> {
     if !kernel.contains('/') {
         return packages_of(kernel);
