@@ -36,9 +36,6 @@ const MODULES: &[(&str, &str)] = &[
 /// How far apart the logs are on the disk that the guest writes them to, in bytes.
 const LOG_STEP: u64 = 4 << 20;
 
-/// How long a guest may take, in seconds: minutes, but when other steps leave it no processor.
-const PATIENCE: &str = "3600";
-
 /// Builds, boots, judges. `kernel`: as `packages` takes it.
 pub(crate) fn test(kernel: &str) -> Result<Outcome, String> {
     let packages = match packages(kernel)? {
@@ -152,7 +149,7 @@ fn boot(packages: &Packages, image: &Path) -> Result<(String, PathBuf), String> 
         made.map(|()| path.clone()).map_err(|e| format!("{}: {e}", path.display()))
     };
     let (data, logs) = (disk("data.img", 256 << 20)?, disk("logs.img", 32 * LOG_STEP)?);
-    let mut qemu = command("timeout", PATIENCE);
+    let mut qemu = command("timeout", packages.patience);
     qemu.args(
         "qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 2 -nographic -no-reboot -nic none \
          -icount shift=1,sleep=off -rtc base=2026-01-01,clock=vm"

@@ -26,6 +26,8 @@ pub(crate) struct Packages {
     pub(crate) build: PathBuf,
     /// The guest's memory, as QEMU reads it.
     pub(crate) memory: &'static str,
+    /// How long the tests in a guest may take, in seconds: minutes, but when other steps leave no processor.
+    pub(crate) patience: &'static str,
     modules: PathBuf,
 }
 
@@ -43,6 +45,8 @@ impl Packages {
             image: built.join("arch/x86/boot/bzImage"),
             build: built.join("fairhead"),
             memory: "2G",
+            // Every access to memory is looked at.
+            patience: "14400",
             modules: built.join("modules"),
             headers: built,
             ..self
@@ -130,6 +134,7 @@ fn packages_of(series: &str) -> Result<Found, String> {
         variables,
         build: folder.join(build),
         memory: "1G",
+        patience: "3600",
         modules: root.join(modules),
     }))
 }
