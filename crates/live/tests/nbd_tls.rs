@@ -275,7 +275,8 @@ fn a_goodbye_is_heard_behind_what_was_asked() {
         let writes: Vec<u8> = [request(WRITE, 1, u64::from(i) << 20, 1 << 20), vec![i + 1; 1 << 20]].concat();
         socket.write_all(&[writes, request(2, 0, 0, 0)].concat()).unwrap();
         socket.conn.send_close_notify();
-        socket.flush().unwrap();
+        // The server may have heard the goodbye and be gone by now.
+        let _ = socket.flush();
         let mut rest = Vec::new();
         let _ = socket.read_to_end(&mut rest);
         assert_eq!(rest.len(), 16, "one reply");
