@@ -181,9 +181,9 @@ impl FhRequest {
     pub(crate) fn to_core(self, groups: u32) -> Result<(Request, bool), Status> {
         // Bits that none of these may have, looked at together.
         const UNKNOWN: u32 = !u32::from_le_bytes([3, 3, 7, 15]);
-        let words = u32::from_le_bytes([self.op, self.prio_class, self.prio_level, self.flags]);
+        let small = u32::from_le_bytes([self.op, self.prio_class, self.prio_level, self.flags]);
         let ends = self.sector.checked_add(self.sectors.into()).is_some();
-        if words & UNKNOWN != 0 || self.sectors == 0 || !ends {
+        if small & UNKNOWN != 0 || self.sectors == 0 || !ends {
             return Err(FH_E_REQUEST);
         }
         let op = match self.op {

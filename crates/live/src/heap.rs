@@ -10,6 +10,10 @@
 //! So there are two arenas, and blocks from [`ALONE`] on are always mapped alone, which gives them back when
 //! they are freed. The engine takes large buffers from its [`Pool`](crate::Pool), which keeps them.
 //!
+//! When a thread first gives memory back, glibc reads in a file whether it may (`overcommit_memory` in
+//! `/proc/sys/vm`), which a confined server must not open. So a thread gives memory back before the
+//! confinement begins ([`settle`]), and glibc knows the answer from then on.
+//!
 //! What it does not do: anything with other C libraries.
 
 /// The size in bytes from which a block is mapped alone. It is glibc's own default, which no longer changes
@@ -30,4 +34,17 @@ pub fn keep_heap_small() {
         libc::mallopt(libc::M_ARENA_MAX, ARENAS);
         libc::mallopt(libc::M_MMAP_THRESHOLD, ALONE);
     }
+}
+
+/// Has the C library open now what it would open when a thread first gives memory back.
+pub(crate) fn settle() {
+    #[cfg(target_env = "gnu")]
+    let _ = std::thread::spawn(give_back).join();
+}
+
+/// Frees more at once than a thread's arena keeps, in blocks that are too small to be mapped alone.
+#[cfg(target_env = "gnu")]
+fn give_back() {
+    let block = |_| std::hint::black_box(vec![1_u8; ALONE as usize / 2]);
+    drop(std::array::from_fn::<_, 8, _>(block));
 }

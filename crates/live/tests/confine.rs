@@ -171,6 +171,9 @@ fn a_server_reaches_its_files_and_nothing_else() {
     file.write_all(b"more").unwrap();
     file.sync_data().unwrap();
     std::thread::spawn(move || file.read_to_end(&mut Vec::new()).unwrap()).join().unwrap();
+    // More than the C library keeps for a thread, in blocks that are not mapped alone.
+    let blocks = || drop(std::array::from_fn::<_, 8, _>(|_| std::hint::black_box(vec![1_u8; 64 << 10])));
+    std::thread::spawn(blocks).join().unwrap();
     assert_eq!(refused_calls(), 0, "a server's own calls are allowed");
 
     assert_eq!(errno(File::open(&image)), libc::EPERM, "it opens nothing any more");

@@ -171,6 +171,7 @@ impl Confinement {
             let (role, opens_later, status) = (self.role, self.opens_later, Status::default());
             return Ok(Begun { role, opens_later, is_late: true, status });
         }
+        crate::heap::settle();
         let capabilities = privileges::drop_others(self.role).map_err(|e| failed("capabilities", &e))?;
         privileges::forbid_new().map_err(|e| failed("no_new_privs", &e))?;
         let guards_files = self.role == Role::Serve;
