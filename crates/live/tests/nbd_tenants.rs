@@ -17,7 +17,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -128,17 +128,26 @@ def name(export):
 ";
 
 /// Another process, of this user: it runs some lines of Python, of which the last prints a line, and waits
-/// for the end of its input.
+/// for the end of its input. If it prints none, its own words end the test.
 fn other_process(socket: &Path, user: Option<u32>, lines: &str) -> (Child, String) {
     let program = format!("{PYTHON}\n{lines}\nsys.stdout.flush()\nsys.stdin.read()\n");
     let mut python = Command::new("python3");
-    python.args(["-c", &program]).arg(socket).stdin(Stdio::piped()).stdout(Stdio::piped());
+    python
+        .args(["-c", &program])
+        .arg(socket)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     if let Some(user) = user {
         python.uid(user).gid(user);
     }
     let mut child = python.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line.is_empty() {
+        let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+        panic!("Python ended with {status}: {}", String::from_utf8_lossy(&stderr));
+    }
     (child, line)
 }
 

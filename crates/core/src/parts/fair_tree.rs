@@ -283,6 +283,12 @@ impl FairTree {
         (group != GroupId::ROOT).then(|| self.nodes[group].parent)
     }
 
+    /// Whether `inner` is `outer`, or somewhere inside it.
+    #[must_use]
+    pub(crate) fn is_inside(&self, inner: GroupId, outer: GroupId) -> bool {
+        core::iter::successors(Some(inner), |&g| self.parent(g)).any(|g| g == outer)
+    }
+
     /// Whether the group's own tasks have work.
     #[inline]
     #[must_use]

@@ -205,3 +205,34 @@ fn cfq_pays_for_a_slice_at_the_share_of_before() {
     let half = got(&mut world, 1000);
     assert!(half.as_ms().abs_diff(500) <= 2, "half, not {half}");
 }
+
+/// The disk is kept idle for a task whose group was removed with the group around it; the outer number goes
+/// to a new group meanwhile.
+#[test]
+fn a_number_is_given_away_while_the_disk_waits_for_a_group_inside() {
+    for name in ["noop+groups", "deadline+groups", "as+groups", "cfq+groups", "cfq", "bfq"] {
+        for engine in 0..2 {
+            let tunables = [("engine", engine)];
+            let tunables = if name.ends_with("+groups") { &tunables[..] } else { &[] };
+            let mut world = World::new(Toy::DISK, 4, name, tunables);
+            let [beside, outer, inner] = [1, 2, 3];
+            let id = GroupId::from_index;
+            world.control(Control::SetParent(id(inner), id(outer))).unwrap();
+            world.add(inner, 1, 8, Duration::from_secs(1));
+            world.run(Duration::from_ms(6));
+            assert_eq!((world.open, world.got[inner].requests), (0, 1), "{name}");
+            world.control(Control::GroupExit(id(inner))).unwrap();
+            world.control(Control::GroupExit(id(outer))).unwrap();
+            world.control(Control::SetParent(id(outer), id(beside))).unwrap();
+            world.elevator.check();
+            world.control(Control::SetParent(id(inner), id(outer))).unwrap();
+            world.elevator.check();
+            world.drain(Duration::from_secs(1));
+            for group in [beside, outer, inner] {
+                world.add(group, 4, 8, Duration::ZERO);
+            }
+            world.run(Duration::from_ms(500));
+            world.drain(Duration::from_secs(1));
+        }
+    }
+}

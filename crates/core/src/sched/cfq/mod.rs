@@ -558,8 +558,8 @@ impl Cfq {
 
     /// A group in which there are no requests is inside another from now on, and may be a new one.
     fn set_parent(&mut self, cx: &mut Cx<'_>, group: GroupId, parent: GroupId) {
-        // It may still be waited for.
-        let is_inside = |id| cx.books.groups.is_inside(self.queues[id].group, group);
+        // It may still be waited for. The books have those that were removed inside it elsewhere already.
+        let is_inside = |id| self.trees.shares.is_inside(self.queues[id].group, group);
         if self.turn.active.is_some_and(is_inside) {
             self.expire(cx, Expire::Empty);
         }

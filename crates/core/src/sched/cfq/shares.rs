@@ -179,6 +179,11 @@ impl Shares {
         self.shares[group] = Share { parent, ..Share::NEW };
     }
 
+    /// Whether `inner` is `outer`, or counts as somewhere inside it.
+    pub(super) fn is_inside(&self, inner: GroupId, outer: GroupId) -> bool {
+        core::iter::successors(Some(inner), |&g| self.parent(g)).any(|g| g == outer)
+    }
+
     /// The group above, if levels count.
     fn parent(&self, group: GroupId) -> Option<GroupId> {
         (group != GroupId::ROOT && !self.is_flat).then(|| self.shares[group].parent)

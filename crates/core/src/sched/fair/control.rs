@@ -101,9 +101,9 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// A group is inside another now. Neither it nor any in it has requests; one may still have the disk. If
-    /// it was gone, it is a new one.
+    /// it was gone, it is a new one, and the books have those that were removed inside it elsewhere already.
     fn move_group(&mut self, cx: &mut Cx<'_>, group: GroupId, parent: GroupId) {
-        if self.active.is_some_and(|active| cx.books.groups.is_inside(active, group)) {
+        if self.active.is_some_and(|active| self.tree.is_inside(active, group)) {
             self.expire(cx, Expire::Empty);
         }
         self.tree.set_parent(group, parent);
