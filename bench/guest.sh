@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The lab beside a kernel: the same jobs on the same modelled disks, in a guest with virtual time and in `fairhead run`.
 #
-#   bench/guest.sh [--measure | --recorded] [--check] [--twice] [--jobs LIST] [--disks LIST] [--scheds LIST] [--host SETTINGS] [--results FILE.csv]
+#   bench/guest.sh [--measure | --recorded] [--check] [--twice] [--jobs LIST] [--disks LIST] [--scheds LIST] [--host SETTINGS] [--seed N] [--think TIME] [--results FILE.csv]
 #
 # In the guest (cargo xtask kernel guest) simdisk.ko has the disk models, a program of ours makes the calls of the job files in bench/guest, and
 # the schedulers are the kernel's own and ours (fh-...). Places are those that the lab draws. Time counts instructions, so the same command gives the
@@ -10,6 +10,7 @@
 # the job `start` how long the program took to start.
 #
 # --measure: only the guest. --recorded: only the lab, beside what is in --results. LIST: names with commas.
+# --think: jobs that have a think time have this one; for --results of its own, as rows do not say so. --seed: the lab's (1).
 # --host: the lab's host (2023); what its one processor takes is below. --check: exit code 3 unless the median error is at most 2 % and 90 % are within 5 %.
 # --twice: run the guest twice; both have to say the same. The job `verify` writes, reads and compares data, and has no figures.
 #
@@ -26,10 +27,10 @@ words=${WORDS:-$root/target/release/examples/words}
 disks=nas2020,sata2009q,sata_ssd
 jobs=seq1,seq2,seq10,rand1,deep,seqrand,randrw,readwrite,think,idle,film,start
 scheds=none,mq-deadline,kyber,bfq,fh-noop,fh-mq-deadline,fh-kyber,fh-bfq,fh-cfq,fh-as
-host=2023 what=all check=0 twice=no results=$here/guest/measured.csv
+host=2023 seed=1 think= what=all check=0 twice=no results=$here/guest/measured.csv
 fail() { echo "$0: $*" >&2; exit 1; }
 skip() { echo "skipped: $*"; exit 0; }
-usage() { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 1; }
+usage() { sed -n '2,21s/^# \{0,1\}//p' "$0" >&2; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
     --measure) what=measure ;;
@@ -40,6 +41,8 @@ while [ $# -gt 0 ]; do
     --disks) disks=${2?} && shift ;;
     --scheds) scheds=${2?} && shift ;;
     --host) host=${2?} && shift ;;
+    --seed) seed=${2?} && shift ;;
+    --think) think=${2?} && shift ;;
     --results) results=${2?} && shift ;;
     *) usage ;;
     esac
@@ -66,7 +69,8 @@ disk_of() {
 job_for() { # DISK JOB [MS]
     local span ms=${3:-$(ms_of "$1")}
     span=$(span_of "$1")
-    sed "s,@RT@,${ms}ms,; s,@SPAN@,${span}g,; s,@HALF@,$((span / 2))g,; s,@DELAY@,$((ms / 4))ms," "$here/guest/$2.fio"
+    sed "s,@RT@,${ms}ms,; s,@SPAN@,${span}g,; s,@HALF@,$((span / 2))g,; s,@DELAY@,$((ms / 4))ms,${think:+; s,^thinktime=.*,thinktime=$think,}" \
+        "$here/guest/$2.fio"
 }
 # Where each client goes, as the lab draws it: of a run on a disk that is faster than all of these. Calls that follow each other are one line.
 plan_for() { # DISK JOB
@@ -152,7 +156,7 @@ lab_run() { # DISK JOB SCHED
     local set=()
     [ "$3" != bfq ] || set=(--set bfq.quirks=1)
     job_for "$1" "$2" | sed "s,^\[global\],&\n#!fh_cpus=1\n#!fh_think=$(think_of "$3")ns\n#!fh_cpu=${page_ns}ns," >"$work/lab.fio"
-    "$fairhead" run "$work/lab.fio" --disk "$(disk_of "$1")" --host "$host" --sched "$(lab_name "$3")" "${set[@]}" --output-format json |
+    "$fairhead" run "$work/lab.fio" --disk "$(disk_of "$1")" --host "$host" --seed "$seed" --sched "$(lab_name "$3")" "${set[@]}" --output-format json |
         jq -r --arg cell "$1,$2,$3" '.runs[0] | (.clients | group_by(.jobname) | map({key: .[0].jobname, value: length}) | from_entries) as $n |
             .clients[] | [$cell, (.jobname + (if $n[.jobname] > 1 then ".\(.clone)" else "" end)), .start_ns, .elapsed_ns,
             (.read.io_bytes + .write.io_bytes), (.read.total_ios + .write.total_ios)] | join(",")'
