@@ -144,11 +144,12 @@ think_of() {
     mq-deadline) echo 7800 ;;
     kyber) echo 8150 ;;
     bfq) echo 9150 ;;
-    fh-bfq) echo 9900 ;;
-    fh-noop) echo 10400 ;;
-    fh-mq-deadline|fh-kyber) echo 9900 ;;
-    fh-cfq) echo 11400 ;;
-    *) echo 11100 ;;
+    fh-bfq) echo 7900 ;;
+    fh-noop) echo 8850 ;;
+    fh-mq-deadline) echo 8300 ;;
+    fh-kyber) echo 8350 ;;
+    fh-cfq) echo 10000 ;;
+    *) echo 9650 ;;
     esac
 }
 page_ns=600
