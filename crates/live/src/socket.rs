@@ -2,14 +2,15 @@
 //! their listener; and those that a service manager has opened.
 
 use crate::error::{Error, ErrorKind};
+use rustix::fs::{Mode, fchmod};
 use rustix::net::sockopt::socket_acceptconn;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use std::fs::Permissions;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// A socket in the file system, which is removed with its listener.
@@ -73,8 +74,17 @@ pub(crate) enum ForWhom {
     All,
 }
 
-/// Held while the mask of the process for files is changed.
-static MASK: Mutex<()> = Mutex::new(());
+/// Listens on a new unix socket that only its owner can open.
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // The kernel makes the file with the mode that the socket has. The mask of the process for files would
+    // do, too, but other threads make files meanwhile.
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    // As many as the kernel lets wait.
+    listen(&socket, -1)?;
+    Ok(UnixListener::from(socket))
+}
 
 /// Listens on a unix socket. A socket without a listener is replaced.
 pub(crate) fn open_unix(path: &Path, for_whom: ForWhom) -> Result<(UnixListener, SocketFile), Error> {
@@ -90,20 +100,39 @@ pub(crate) fn open_unix(path: &Path, for_whom: ForWhom) -> Result<(UnixListener,
         // What a server left that was killed.
         std::fs::remove_file(path).map_err(|e| wrong(e.to_string()))?;
     }
-    // Two servers of one process must not put back each other's mask.
-    let one = MASK.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: it names no memory. Files that other threads make meanwhile are more private than they might
-    // be.
-    let before = unsafe { libc::umask(0o177) };
-    let listener = UnixListener::bind(path);
-    // SAFETY: as above.
-    unsafe { libc::umask(before) };
-    drop(one);
-    let listener = listener.map_err(|e| wrong(e.to_string()))?;
+    let listener = bind_private(path).map_err(|e| wrong(e.to_string()))?;
     let made = path.metadata().map_err(|e| wrong(e.to_string()))?;
     debug_assert_eq!(made.permissions().mode() & 0o077, 0);
     if for_whom == ForWhom::All {
         std::fs::set_permissions(path, Permissions::from_mode(0o666)).map_err(|e| wrong(e.to_string()))?;
     }
     Ok((listener, SocketFile { path: path.to_owned(), inode: made.ino() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that serves may have other things to do.
+    #[test]
+    fn what_other_threads_make_meanwhile_has_the_mode_that_they_want() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |number: u32| {
+            let path = folder.path().join(number.to_string());
+            std::fs::create_dir(&path).unwrap();
+            path.metadata().unwrap().permissions().mode()
+        };
+        let wanted = make(0);
+        std::thread::scope(|scope| {
+            let path = folder.path().join("socket");
+            let opens = scope.spawn(move || {
+                for _ in 0..1000 {
+                    drop(open_unix(&path, ForWhom::Owner).unwrap());
+                }
+            });
+            for number in (1..).take_while(|_| !opens.is_finished()) {
+                assert_eq!(make(number), wanted);
+            }
+        });
+    }
 }
