@@ -307,19 +307,26 @@ static void insert(struct fhk_queue *fq, struct request *rq)
 		list_add_tail(&rq->queuelist, &fq->later);
 }
 
-/* Inserts what is staged, of each processor in order. */
+/*
+ * Inserts what is staged, of each processor in order. Who staged a request asks has_work() next, and runs the queue
+ * only if there is work. So while a request is on its way, neither staged nor waiting, one more counts as waiting.
+ */
 static void insert_staged(struct fhk_queue *fq)
 {
-	unsigned long stages = xchg(&fq->stages, 0);
+	unsigned long stages;
 	struct llist_node *node;
 	struct request *rq, *next;
 	unsigned int i;
 
+	WRITE_ONCE(fq->waiting, fq->waiting + 1);
+	/* A full barrier: who sees no stage sees that count. */
+	stages = xchg(&fq->stages, 0);
 	for_each_set_bit(i, &stages, BITS_PER_LONG) {
 		node = llist_reverse_order(llist_del_all(&fq->stage[i].requests));
 		llist_for_each_entry_safe(rq, next, node, ipi_list)
 			insert(fq, rq);
 	}
+	WRITE_ONCE(fq->waiting, fq->waiting - 1);
 }
 
 /* A processor's list of staged requests gets these. `ipi_list` is not used before completion. */
@@ -487,7 +494,11 @@ static bool has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct fhk_queue *fq = queue_of(hctx);
 
-	return READ_ONCE(fq->waiting) || READ_ONCE(fq->stages) || !llist_empty(&fq->finished);
+	if (READ_ONCE(fq->stages))
+		return true;
+	/* In this order: see insert_staged(). */
+	smp_rmb();
+	return READ_ONCE(fq->waiting) || !llist_empty(&fq->finished);
 }
 
 /* The sender's context on this queue; null where the core has no use for it. */
