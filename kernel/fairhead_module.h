@@ -87,7 +87,7 @@ struct fhk_queue {
 	struct llist_head gone;	/* requests that became parts of others as they came, to be freed */
 	struct list_head later;	/* requests for which there is no tag yet */
 	struct rb_root sorted[2];	/* requests that wait in the core, for reading and for writing */
-	u32 waiting;		/* requests that wait: in the core, in `head` and in `later` */
+	u32 waiting;		/* requests that wait: in the core, in `head` and in `later`; one more in insert_staged() */
 	bool held;		/* the core's last answer was to hold */
 	bool went_on;		/* the core's last answer was a request */
 	bool late;		/* requests that waited for tags came to the core after that answer */

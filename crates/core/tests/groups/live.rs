@@ -211,9 +211,9 @@ fn cfq_pays_for_a_slice_at_the_share_of_before() {
 #[test]
 fn a_number_is_given_away_while_the_disk_waits_for_a_group_inside() {
     for name in ["noop+groups", "deadline+groups", "as+groups", "cfq+groups", "cfq", "bfq"] {
-        for engine in 0..2 {
-            let tunables = [("engine", engine)];
-            let tunables = if name.ends_with("+groups") { &tunables[..] } else { &[] };
+        let engines: &[&[_]] =
+            if name.ends_with("+groups") { &[&[("engine", 0)], &[("engine", 1)]] } else { &[&[]] };
+        for tunables in engines {
             let mut world = World::new(Toy::DISK, 4, name, tunables);
             let [beside, outer, inner] = [1, 2, 3];
             let id = GroupId::from_index;
