@@ -12,8 +12,8 @@
 //! How a declaration is printed can change with rustdoc, whose version is in the listing. With another
 //! version only the names are compared.
 
+use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, root};
-use crate::steps::Outcome;
 use std::fs;
 use std::path::Path;
 

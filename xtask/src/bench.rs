@@ -1,8 +1,8 @@
 //! Instructions and allocations per request of every preset: a report, and a check against limits.
 
 use crate::callgrind;
+use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, exists, for_all, root};
-use crate::steps::Outcome;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -135,9 +135,9 @@ impl Cost {
 }
 
 fn build() -> Result<PathBuf, String> {
-    capture(&mut cargo("build --quiet --release --package fairhead-bench"))?;
+    capture(&mut cargo("build --quiet --profile dist --package fairhead-bench"))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(root().join(target).join("release").join("fairhead-bench"))
+    Ok(root().join(target).join("dist").join("fairhead-bench"))
 }
 
 fn presets(program: &Path) -> Result<Vec<String>, String> {
@@ -582,7 +582,7 @@ two requests before it idles, so its batches are as short as that whatever there
 
 const INTRODUCTION: &str = "# Cost per request
 
-Written by `cargo xtask bench`; do not edit. Instructions as callgrind counts them, release profile, mean over
+Written by `cargo xtask bench`; do not edit. Instructions as callgrind counts them, profile `dist`, mean over
 4000 requests after a warm-up. *insert*, *dispatch*, *complete* and their *total* are those of an elevator
 made for its scheduler, such as `Elevator<Deadline>`; *any* is the total with `Elevator<AnyScheduler>`, whose
 scheduler is chosen at run time. What the loop does is described in `bench/src/main.rs`. The limits hold at 16

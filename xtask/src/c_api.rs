@@ -13,8 +13,8 @@
 //! and static, and runs both.
 
 use crate::dist::{self, copy, write};
+use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, exists, root};
-use crate::steps::Outcome;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,8 +24,8 @@ const PRIVATE: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl";
 
 /// Installs the library below `prefix`. Returns it.
 pub(crate) fn install(prefix: &Path) -> Result<PathBuf, String> {
-    capture(&mut cargo("build --quiet --release --package fairhead-core-ffi"))?;
-    let built = dist::target().join("release");
+    capture(&mut cargo("build --quiet --profile dist --package fairhead-core-ffi"))?;
+    let built = dist::target().join("dist");
     let crate_folder = root().join("crates/core-ffi");
     let header = fs::read_to_string(crate_folder.join("include/fairhead.h")).map_err(|e| e.to_string())?;
     let abi = header.split("#define FH_ABI_VERSION ").nth(1).and_then(|rest| rest.split_whitespace().next());

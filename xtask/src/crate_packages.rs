@@ -9,8 +9,8 @@
 //! them. `cargo publish` does that on the day.
 
 use crate::dist;
+use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, root};
-use crate::steps::Outcome;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,8 +10,8 @@
 //! machine. Source: Debian Policy Manual, chapters 3, 5 and 12; deb-control(5).
 
 use crate::dist::{self, write};
+use crate::outcome::Outcome;
 use crate::shell::{capture, command, exists, root};
-use crate::steps::Outcome;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

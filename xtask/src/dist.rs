@@ -54,8 +54,8 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Builds the program as people get it.
 fn program() -> Result<PathBuf, String> {
-    capture(&mut cargo("build --quiet --release --package fairhead"))?;
-    Ok(target().join("release/fairhead"))
+    capture(&mut cargo("build --quiet --profile dist --package fairhead"))?;
+    Ok(target().join("dist/fairhead"))
 }
 
 /// Builds the program in the profile of the tests. All crates are named, so that what they depend on has the
@@ -88,10 +88,11 @@ pub(crate) fn tree(place: &Path, program: &Path) -> Result<PathBuf, String> {
 
 /// Builds the program that needs no library.
 fn static_program(to: &Path) -> Result<PathBuf, String> {
-    capture(&mut cargo(&format!("build --quiet --release --package fairhead --target {STATIC}"))).map_err(
-        |said| format!("{said}\n`rustup target add {STATIC}` and the package musl-tools are needed for it"),
-    )?;
-    copy(&target().join(STATIC).join("release/fairhead"), to)?;
+    capture(&mut cargo(&format!("build --quiet --profile dist --package fairhead --target {STATIC}")))
+        .map_err(|said| {
+            format!("{said}\n`rustup target add {STATIC}` and the package musl-tools are needed for it")
+        })?;
+    copy(&target().join(STATIC).join("dist/fairhead"), to)?;
     capture(Command::new("strip").arg(to))?;
     Ok(to.to_owned())
 }

@@ -10,9 +10,12 @@
 //!
 //! Where a tool or the target is missing, it says so and passes.
 
+use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, exists};
-use crate::steps::{BARE_METAL, Outcome};
 use std::collections::BTreeMap;
+
+/// The target without std that core and its C library are built for.
+pub(crate) const BARE_METAL: &str = "thumbv7em-none-eabi";
 
 /// The largest frame, in bytes: a sixteenth of a kernel's stack.
 const FRAME: u64 = 1024;
@@ -32,8 +35,8 @@ pub(crate) fn check() -> Result<Outcome, String> {
     if !exists("objdump") || !exists("nm") {
         return Ok(Outcome::Skipped("objdump and nm (binutils) are not there".into()));
     }
-    capture(&mut cargo("build --quiet --release --package fairhead-core-ffi"))?;
-    let library = crate::dist::target().join("release/libfairhead.so");
+    capture(&mut cargo("build --quiet --profile dist --package fairhead-core-ffi"))?;
+    let library = crate::dist::target().join("dist/libfairhead.so");
     let text = capture(command("objdump", "-d -C --no-show-raw-insn").arg(&library))?;
     let frames = frames(&String::from_utf8_lossy(&text.stdout));
     let ours: Vec<_> = frames.iter().filter(|(name, _)| is_ours(name)).collect();
@@ -99,10 +102,10 @@ fn symbols() -> Result<String, String> {
         return Ok(format!("skipped: symbols (no target {BARE_METAL} here)"));
     }
     let build = format!(
-        "rustc --quiet --release --package fairhead-core-ffi --no-default-features --crate-type staticlib --target {BARE_METAL}"
+        "rustc --quiet --profile dist --package fairhead-core-ffi --no-default-features --crate-type staticlib --target {BARE_METAL}"
     );
     capture(&mut cargo(&build))?;
-    let library = crate::dist::target().join(BARE_METAL).join("release/libfairhead.a");
+    let library = crate::dist::target().join(BARE_METAL).join("dist/libfairhead.a");
     let listed = capture(command("nm", "-A -u").arg(&library))?;
     let listed = String::from_utf8_lossy(&listed.stdout);
     // Lines are "…/libfairhead.a:MEMBER:   U SYMBOL"; other members are the compiler's own functions.
@@ -128,10 +131,10 @@ fn hook() -> Result<String, String> {
         return Ok("skipped: the panic hook (no C compiler)".to_owned());
     }
     let build = format!(
-        "rustc --quiet --release --package fairhead-core-ffi --no-default-features --crate-type staticlib --target {HOST}"
+        "rustc --quiet --profile dist --package fairhead-core-ffi --no-default-features --crate-type staticlib --target {HOST}"
     );
-    capture(cargo(&build).args(["--config", "profile.release.panic=\"abort\""]))?;
-    let library = crate::dist::target().join(HOST).join("release/libfairhead.a");
+    capture(cargo(&build).args(["--config", "profile.dist.panic=\"abort\""]))?;
+    let library = crate::dist::target().join(HOST).join("dist/libfairhead.a");
     let program = library.with_file_name("no_std");
     let source = "crates/core-ffi/tests/c/no_std.c";
     let flags = "-std=gnu11 -O1 -Wall -Wextra -Werror -Icrates/core-ffi/include -o";

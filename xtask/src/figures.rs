@@ -23,8 +23,8 @@
 //! What this does not do: tell whether a sentence is still right whose figure has changed. Read them.
 
 use crate::docs;
+use crate::outcome::Outcome;
 use crate::shell::{for_all, root};
-use crate::steps::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;

@@ -4,10 +4,9 @@
 //! leaves `fuzz/` as `cargo fuzz` expects it. There is no address sanitizer: there is no unsafe code to
 //! sanitize.
 
-use crate::shell::{capture, cargo, command, for_all, root};
-use crate::steps::Outcome;
+use crate::outcome::Outcome;
+use crate::shell::{capture, cargo, command, exists, for_all, root};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
@@ -44,25 +43,22 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
 
+/// How long each target runs at night.
+pub(crate) const NIGHTLY: Duration = Duration::from_secs(300);
+
 /// One input may take this long: they take microseconds.
 const INPUT_SECONDS: u32 = 20;
 
 /// Inputs are at most this long: users' files are, and operations beyond add nothing.
 const INPUT_BYTES: u32 = 4096;
 
-/// A test of the committed corpus, for any toolchain.
-pub(crate) fn replay() -> Command {
-    let mut command =
-        cargo("test --quiet --manifest-path fuzz/Cargo.toml --no-default-features --test replay");
-    command.arg("--target-dir").arg(root().join("target").join("replay"));
-    command
-}
-
-/// Each target for a short while, as many at a time as there are processors: libFuzzer runs the committed
-/// corpus first. Needs a C++ compiler. Most of the time is the build's, so that it is one with few
-/// optimizations.
-pub(crate) fn short(time: Duration) -> Result<Outcome, String> {
-    let programs = build("1")?;
+/// Each target for a while, as many at a time as there are processors: libFuzzer runs the committed corpus
+/// first. Needs a C++ compiler.
+pub(crate) fn each(time: Duration) -> Result<Outcome, String> {
+    if !exists("c++") {
+        return Ok(Outcome::Skipped("no C++ compiler".to_owned()));
+    }
+    let programs = build()?;
     for_all(&TARGETS, |target| fuzz(&programs, target, time))?;
     Ok(Outcome::Passed(format!("{} s each: {}", time.as_secs(), TARGETS.join(", "))))
 }
@@ -79,7 +75,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     if let Some(unknown) = targets.iter().find(|t| !TARGETS.contains(t)) {
         return Err(format!("no fuzz target '{unknown}'; there are {}", TARGETS.join(", ")));
     }
-    let programs = build("3")?;
+    let programs = build()?;
     for target in if targets.is_empty() { &TARGETS[..] } else { targets } {
         fuzz(&programs, target, Duration::from_secs(60 * minutes))?;
         println!("{target}: {minutes} min without a finding");
@@ -87,14 +83,14 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-fn build(optimization: &str) -> Result<PathBuf, String> {
+fn build() -> Result<PathBuf, String> {
     let host = host()?;
     let target_dir = root().join("target").join("fuzz");
     let mut build =
-        cargo(&format!("build --quiet --release --manifest-path fuzz/Cargo.toml --target {host}"));
-    build.env("RUSTFLAGS", FLAGS).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", optimization);
+        cargo(&format!("build --quiet --profile sim --features libfuzzer -p fairhead-fuzz --target {host}"));
+    build.env("RUSTFLAGS", FLAGS).env("CARGO_PROFILE_SIM_OPT_LEVEL", "3");
     capture(build.arg("--target-dir").arg(&target_dir))?;
-    Ok(target_dir.join(host).join("release"))
+    Ok(target_dir.join(host).join("sim"))
 }
 
 fn host() -> Result<String, String> {

@@ -19,8 +19,8 @@
 
 use crate::kernel_package;
 use crate::kernel_packages::{Found, Packages, packages};
+use crate::outcome::{Count, Outcome};
 use crate::shell::{capture, cargo, command, root};
-use crate::steps::{Count, Outcome};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -190,17 +190,13 @@ fn judge(said: &str, count: &mut Count) -> Result<(), String> {
     }
     let last: Vec<&str> = said.lines().rev().take(40).collect();
     let last: Vec<&str> = last.into_iter().rev().collect();
-    Err(format!(
-        "the guest did not come to its end ({} checks were ok):\n{}",
-        count.passed(),
-        last.join("\n")
-    ))
+    Err(format!("the guest did not come to its end ({} checks were ok):\n{}", count.passed, last.join("\n")))
 }
 
 /// Replays each log that the guest wrote.
 fn replay(disk: &Path, count: &mut Count) -> Result<(), String> {
-    capture(&mut cargo("build --quiet --release --package fairhead-core-ffi"))?;
-    let library = crate::dist::target().join("release/libfairhead.a");
+    capture(&mut cargo("build --quiet --profile dist --package fairhead-core-ffi"))?;
+    let library = crate::dist::target().join("dist/libfairhead.a");
     let program = folder().join("replay");
     let flags = "-std=gnu11 -O1 -Wall -Wextra -Werror -Icrates/core-ffi/include -o";
     capture(command("cc", flags).arg(&program).arg("kernel/replay.c").arg(&library).args([

@@ -10,8 +10,8 @@
 
 use crate::kernel_newer::Apt;
 use crate::kernel_packages::{Found, SERIES, packages, unpack};
+use crate::outcome::{self, Outcome};
 use crate::shell::{capture, command, exists, root};
-use crate::steps::{self, Outcome};
 use crate::{kernel, kernel_guest};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result<Outcome, String> {
     let built = place.join("build");
     compile(&place, &built)?;
     let built = built.display().to_string();
-    steps::verdict(kernel::test(&built)?)?;
+    outcome::verdict(kernel::test(&built)?)?;
     kernel_guest::stress(&["--rounds", "3", "--kernel", &built])
 }
 

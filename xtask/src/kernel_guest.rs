@@ -12,8 +12,8 @@
 
 use crate::kernel::{Archive, add_module, build, folder, programs};
 use crate::kernel_packages::{Found, Packages, SERIES, packages};
+use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, root};
-use crate::steps::Outcome;
 use std::fs;
 use std::path::Path;
 

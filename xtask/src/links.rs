@@ -12,8 +12,8 @@
 //! `<a id="…">`. Addresses outside of the repository are checked for their form only, so that the check needs
 //! no network.
 
+use crate::outcome::Outcome;
 use crate::shell::root;
-use crate::steps::Outcome;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};

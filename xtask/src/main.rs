@@ -1,8 +1,13 @@
 //! Development tasks.
 //!
 //! ```text
-//! cargo xtask test                  everything that must hold before a change lands (CI runs exactly this)
-//! cargo xtask ci                    the same
+//! cargo xtask test [--all]          what must hold before a change lands (CI runs exactly this); --all: steps whose inputs are as they were, too
+//! cargo xtask test --quick [CRATE…] what a change can break, while working: of these crates, or of those that changed
+//! cargo xtask test --nightly [STEP] everything, for hours; or one step of it
+//! cargo xtask step NAME             one step of a lane
+//! cargo xtask lanes                 what the steps of the last run took → a table in Markdown
+//! cargo xtask record                the results of the last run → docs/testing.md
+//! cargo xtask ci                    as test
 //! cargo xtask bench [--check | --instructions]   instructions per request and requests per second → bench/RESULTS.md; or only the limits; or without the seconds, for a busy machine
 //! cargo xtask fuzz [--minutes N] [TARGET…]   fuzzing, 10 minutes per target unless told otherwise
 //! cargo xtask docs [tunables|pages|defaults|hero|grid|revived|--check]  what is measured in docs/schedulers and docs/nvme.md, and pictures of other pages; or only whether a part of it is as it would be made
@@ -51,13 +56,14 @@ mod kernel_guest;
 mod kernel_newer;
 mod kernel_package;
 mod kernel_packages;
+mod lanes;
 mod links;
 mod mutants;
+mod outcome;
 mod page;
 mod python;
 mod revived;
 mod shell;
-mod steps;
 mod svg;
 mod tidy;
 
@@ -67,15 +73,24 @@ mod arch;
 mod circles;
 
 use std::env;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test [--kernel SERIES|FOLDER] | kernel guest [FOLDER] | kernel package | kernel debug | kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test [--all | --quick [CRATE…] | --nightly [STEP]] | ci | step NAME | lanes | record | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test [--kernel SERIES|FOLDER] | kernel guest [FOLDER] | kernel package | kernel debug | kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
-    let args: Vec<String> = env::args().skip(1).collect();
+    let args: Vec<OsString> = env::args_os().skip(1).collect();
+    if let Some(code) = lanes::as_wrapper(&args) {
+        return code;
+    }
+    let args: Vec<String> = args.into_iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match args.as_slice() {
-        ["test" | "ci"] => return steps::run(),
+        ["test", rest @ ..] => return lanes::run(rest),
+        ["ci"] => return lanes::run(&[]),
+        ["step", name] => return lanes::step(name),
+        ["lanes"] => lanes::print(),
+        ["record"] => lanes::record(),
         ["bench"] => bench::report(bench::Part::All),
         ["bench", "--instructions"] => bench::report(bench::Part::Instructions),
         ["bench", "--check"] => bench::check().map(|outcome| println!("{outcome}")),
@@ -101,7 +116,7 @@ fn main() -> ExitCode {
         }),
         ["crates"] => crate_packages::check().map(|outcome| println!("{outcome}")),
         ["python"] => python::check().map(|outcome| println!("{outcome}")),
-        ["debian"] => steps::package_in_debian(),
+        ["debian"] => lanes::package_in_debian(),
         ["dist", rest @ ..] => dist::run(rest),
         ["kernel", "guest"] => kernel_guest::test().map(|outcome| println!("{outcome}")),
         ["kernel", "guest", folder] => kernel_guest::run(folder.as_ref()).map(|lacking| {
@@ -110,10 +125,10 @@ fn main() -> ExitCode {
             }
         }),
         ["kernel", "package"] => kernel_package::build().map(|file| println!("{}", file.display())),
-        ["kernel", "debug"] => kernel_debug::run().and_then(steps::verdict),
-        ["kernel", "stress", rest @ ..] => kernel_guest::stress(rest).and_then(steps::verdict),
-        ["kernel", "test"] => kernel::test(kernel_packages::SERIES).and_then(steps::verdict),
-        ["kernel", "test", "--kernel", kernel] => kernel::test(kernel).and_then(steps::verdict),
+        ["kernel", "debug"] => kernel_debug::run().and_then(outcome::verdict),
+        ["kernel", "stress", rest @ ..] => kernel_guest::stress(rest).and_then(outcome::verdict),
+        ["kernel", "test"] => kernel::test(kernel_packages::SERIES).and_then(outcome::verdict),
+        ["kernel", "test", "--kernel", kernel] => kernel::test(kernel).and_then(outcome::verdict),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["tidy"] => tidy::list(None),
         ["tidy", "--lower"] => tidy::lower(),

@@ -10,8 +10,8 @@
 //! and tries the page in a headless Chromium: `crates/browser/tests/page.mjs` says what has to hold.
 
 use crate::dist;
+use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::steps::Outcome;
 use std::fs;
 use std::path::{Path, PathBuf};
 

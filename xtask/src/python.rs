@@ -10,8 +10,8 @@
 //! with those of the program, and execute the examples of `docs/python.md` and the notebook.
 
 use crate::dist;
+use crate::outcome::Outcome;
 use crate::shell::{capture, command, exists, root};
-use crate::steps::Outcome;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,7 +68,7 @@ fn build(tools: &Path, profile: &str, to: &Path) -> Result<PathBuf, String> {
 
 /// The wheel for other machines.
 pub(crate) fn wheel(to: &Path) -> Result<PathBuf, String> {
-    build(&tools()?, "release", to)
+    build(&tools()?, "dist", to)
 }
 
 /// Builds the wheel, and tests it.

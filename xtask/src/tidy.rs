@@ -16,8 +16,8 @@
 //!
 //! It does not judge whether a sentence is true, clear or needed.
 
+use crate::outcome::Outcome;
 use crate::shell::{command, root};
-use crate::steps::Outcome;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;

@@ -1,0 +1,259 @@
+//! The steps, and the inputs that decide what comes of them.
+//!
+//! A step with inputs has a result that follows from them alone; `records` keeps the last one. Where the
+//! issue is whether a path belongs to the inputs, it does: a step that runs too often costs minutes, one that
+//! is left out wrongly costs a fault.
+
+use super::prepare;
+use super::tests::{self, Drawn, FEW};
+use crate::outcome::Outcome;
+use crate::shell::{capture, cargo, command, exists, root};
+use crate::{
+    api, bench, c_api, crate_packages, deb, docs, ffi, figures, fuzz, kernel, links, page, python, tidy,
+};
+use std::fs;
+use std::process::{Command, Stdio};
+
+/// What is tried, and what decides how it ends.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) run: fn() -> Result<Outcome, String>,
+    /// Paths, as git takes them; none: the step always runs.
+    pub(super) inputs: &'static [&'static str],
+}
+
+const fn always(name: &'static str, run: fn() -> Result<Outcome, String>) -> Step {
+    Step { name, run, inputs: &[] }
+}
+
+const fn of(
+    name: &'static str,
+    inputs: &'static [&'static str],
+    run: fn() -> Result<Outcome, String>,
+) -> Step {
+    Step { name, run, inputs }
+}
+
+/// What says how crates are compiled.
+macro_rules! manifests {
+    ($($more:literal),*) => {
+        &["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "crates/*/Cargo.toml", $($more),*]
+    };
+}
+
+/// What the program's output in documents comes from: all crates that it is made of, and the documents.
+macro_rules! lab {
+    ($($more:literal),*) => {
+        manifests!(
+            "crates/core/src", "crates/device", "crates/sim/src", "crates/trace/src", "crates/lab/src",
+            "crates/outside/src", "crates/report/src", "crates/machine/src", "crates/papers/src",
+            "crates/plugin/src", "crates/cli/src", "crates/cli/templates", "examples", $($more),*
+        )
+    };
+}
+
+const MODULE: &[&str] =
+    &["kernel", "crates/core/src", "crates/core-ffi", "crates/device/src", "xtask/src/kernel*"];
+const BENCH: &[&str] = manifests!("bench", "crates/core/src", "crates/outside/src", "xtask/src/bench.rs");
+const FIGURES: &[&str] = lab!("README.md", "docs", ":(exclude)docs/testing.md", "xtask/src/figures.rs");
+const MEASURED: &[&str] = lab!(
+    "README.md",
+    "docs",
+    ":(exclude)docs/testing.md",
+    "bench/guest",
+    "xtask/src/docs.rs",
+    "xtask/src/defaults.rs",
+    "xtask/src/hero.rs",
+    "xtask/src/grid.rs",
+    "xtask/src/revived.rs",
+    "xtask/src/svg.rs"
+);
+const WHEEL: &[&str] = lab!("crates/python", "docs/python.md", "xtask/src/python.rs");
+const PAGE: &[&str] =
+    manifests!("crates/browser", "crates/report/src", "crates/lab/src", "xtask/src/page.rs");
+const DEB: &[&str] = manifests!(
+    "crates/cli/src/packaging.rs",
+    "crates/cli/packaging",
+    "xtask/src/deb.rs",
+    "xtask/src/dist.rs"
+);
+const PACKAGES: &[&str] = manifests!("xtask/src/crate_packages.rs");
+const C_LIBRARY: &[&str] =
+    manifests!("crates/core/src", "crates/core-ffi", "examples/c", "xtask/src/ffi.rs", "xtask/src/c_api.rs");
+const BARE: &[&str] = manifests!("crates/core/src", "xtask/bare");
+const API: &[&str] = &["crates/core/src", "crates/core/public-api.txt", "xtask/src/api.rs"];
+const INBOX: &[&str] = manifests!("crates/inbox");
+
+/// What the other steps need to be there, and what is seen at once.
+pub(super) const FIRST: &[Step] = &[
+    always("system packages", prepare::packages),
+    always("format", || plain(&mut cargo("fmt --all --check"))),
+    always("links and citations", links::check),
+    always("plain English", tidy::check),
+    always("a guest", prepare::guest),
+    always("suites of others", prepare::suites),
+    always("Python tools", prepare::python_tools),
+];
+
+/// All that the tests run is compiled once, before anything waits for it.
+pub(super) const BUILD: &[Step] = &[always("compiling the tests", compile)];
+
+/// The tests, one program after another.
+pub(super) const TESTS: &[Step] = &[
+    always("tests", || tests::run(&mut tests::drawn("--workspace --tests", &drawn_here()))),
+    always("examples in the docs", || {
+        tests::run(&mut cargo("test --workspace --profile sim --doc --no-fail-fast"))
+    }),
+    always("FUSE over io_uring", over_uring),
+];
+
+/// Beside [`TESTS`], one after another: what no clock has a part in. What takes one processor comes first.
+pub(super) const BESIDE: &[Step] = &[
+    of("the module for Linux", MODULE, || kernel::test(crate::kernel_packages::SERIES)),
+    of("inbox, all interleavings", INBOX, || tests::run(&mut loom())),
+    of("core without std", BARE, bare_metal),
+    of("the C library", C_LIBRARY, ffi::check),
+    of("the C library, installed", C_LIBRARY, c_api::check),
+    of("instructions per request", BENCH, bench::check),
+    of("same bytes as shipped", BENCH_AND_SIM, || tests::run(&mut same_bytes("dist"))),
+    always("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
+    always("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
+    of("public items of core", API, api::check),
+    of("figures in the docs", FIGURES, || figures::run(true)),
+    of("measured docs, a part", MEASURED, || docs::run(docs::Part::Check)),
+    of("the Python package", WHEEL, python::check),
+    of("the page", PAGE, page::check),
+    of("the Debian package", DEB, deb::check),
+    of("packages of the crates", PACKAGES, crate_packages::check),
+    always("dependencies", dependencies),
+];
+
+const BENCH_AND_SIM: &[&str] =
+    manifests!("crates/core/src", "crates/device", "crates/sim", "crates/outside/src", "crates/trace/src");
+
+/// By themselves: tests that ask for real time.
+pub(super) const ALONE: &[Step] =
+    &[always("tests of clocks", || tests::of_clocks("--workspace --test clock", &drawn_here()))];
+
+/// What runs only at night, or when its name is asked for.
+pub(super) const NIGHTLY: &[Step] = &[
+    always("same bytes in debug", || tests::run(&mut same_bytes("dev"))),
+    always("fuzzing", || fuzz::each(fuzz::NIGHTLY)),
+    always("mutants", || crate::mutants::run(&[]).map(|()| passed("see target/mutants"))),
+    always("BFQ's rules, mutants", || {
+        crate::mutants::run(&["--rules"]).map(|()| passed("see target/mutants"))
+    }),
+    always("the package in Debian", || package_in_debian().map(|()| passed("installed, served, removed"))),
+    always("the module on a newer kernel", || kernel::test("7.3")),
+    always("the module under lockdep and KASAN", crate::kernel_debug::run),
+    always("the module under stress, 24 h", || crate::kernel_guest::stress(&["--hours", "24"])),
+    always("all measured docs", || docs::run(docs::Part::All)),
+];
+
+/// The step with this name.
+pub(super) fn find(name: &str) -> Option<&'static Step> {
+    [FIRST, BUILD, TESTS, BESIDE, ALONE, NIGHTLY].into_iter().flatten().find(|step| step.name == name)
+}
+
+/// How many cases this lane's tests draw.
+fn drawn_here() -> Drawn {
+    match std::env::var_os(super::NIGHTLY) {
+        Some(_) => tests::MANY,
+        None => FEW,
+    }
+}
+
+fn passed(note: &str) -> Outcome {
+    Outcome::Passed(note.to_owned())
+}
+
+fn plain(command: &mut Command) -> Result<Outcome, String> {
+    capture(command).map(|_| passed(""))
+}
+
+/// Compiles what tests run, and the libraries and programs that they use.
+fn compile() -> Result<Outcome, String> {
+    for args in [
+        "test --quiet --no-run --tests",
+        "test --quiet --no-run --test clock",
+        "build --quiet --example adios --example lineage",
+    ] {
+        capture(&mut cargo(&format!("{args} --workspace --profile sim")))?;
+    }
+    Ok(passed(""))
+}
+
+/// Licences, advisories and sources of dependencies, as `deny.toml` has them.
+fn dependencies() -> Result<Outcome, String> {
+    if !exists("cargo-deny") {
+        return Ok(Outcome::Skipped("no cargo-deny".to_owned()));
+    }
+    // Without the network there are no advisories to compare with.
+    plain(&mut cargo("deny --all-features check licenses bans sources"))?;
+    Ok(match capture(&mut cargo("deny --all-features check advisories")) {
+        Ok(_) => passed(""),
+        Err(said) if said.contains("failed to fetch") => {
+            passed("without advisories, which could not be fetched")
+        }
+        Err(said) => return Err(said),
+    })
+}
+
+/// The tests of mounts (in `fairhead-live` and `fairhead`) once more, with requests that come by FUSE over
+/// io_uring: the other way is the kernel's default, so the other tests take that.
+fn over_uring() -> Result<Outcome, String> {
+    const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
+    let Ok(before) = fs::read_to_string(SWITCH) else {
+        return Ok(Outcome::Skipped(format!("this kernel has no {SWITCH}")));
+    };
+    if fs::write(SWITCH, "Y").is_err() {
+        return Ok(Outcome::Skipped("only root may switch FUSE over io_uring on".to_owned()));
+    }
+    let mut test = cargo(
+        "test --profile sim --no-fail-fast -p fairhead-live -p fairhead --test it \
+         -- --show-output mount:: mount_suites:: mount_source:: signals:: power_cut::",
+    );
+    let outcome = tests::run(test.env("FUSE_TRANSPORT", "uring"));
+    // As it was.
+    let _ = fs::write(SWITCH, before.trim());
+    outcome
+}
+
+/// The golden outcomes, which the tests compare in `sim`, in another profile.
+fn same_bytes(profile: &str) -> Command {
+    cargo(&format!("test --package fairhead-sim --test it --profile {profile} -- --show-output same_bytes"))
+}
+
+/// What passes between threads, under a scheduler of threads that tries all interleavings (with up to three
+/// preemptions each).
+fn loom() -> Command {
+    let mut test = cargo("test --package fairhead-inbox --lib --target-dir target/loom");
+    test.env("RUSTFLAGS", "--cfg loom").env("LOOM_MAX_PREEMPTIONS", "3");
+    test
+}
+
+/// Builds core for a machine without std; where that target cannot be had, links it into a program without
+/// std.
+fn bare_metal() -> Result<Outcome, String> {
+    let target = ffi::BARE_METAL;
+    let add = command("rustup", &format!("target add {target}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if add {
+        plain(&mut cargo(&format!("build --quiet --package fairhead-core --target {target}")))?;
+        return Ok(Outcome::Passed(format!("for {target}")));
+    }
+    let folder = root().join("target");
+    plain(cargo("build --quiet --manifest-path xtask/bare/Cargo.toml --target-dir").arg(folder))?;
+    Ok(Outcome::Passed(format!("linked without std (no target {target} here)")))
+}
+
+/// `cargo xtask debian`: builds the package and tries it in a clean Debian, in QEMU's software emulation.
+pub(crate) fn package_in_debian() -> Result<(), String> {
+    println!("a system: {}", prepare::debian()?);
+    crate::dist::run(&["--deb"])?;
+    let mut test = cargo("test --package fairhead --profile sim --test clean_debian -- --show-output");
+    plain(test.env("FAIRHEAD_PACKAGE", deb::file(&crate::dist::folder())?)).map(drop)
+}

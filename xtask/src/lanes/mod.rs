@@ -1,0 +1,176 @@
+//! What must hold, in three lanes: while working, before a change lands, at night.
+//!
+//! ```text
+//!   cargo xtask test --quick [CRATE…]   what a change can break, by the crate graph: `quick`
+//!   cargo xtask test [--all]            before a change lands; CI runs this
+//!   cargo xtask test --nightly [STEP]   the rest; a name runs that step alone
+//!
+//!   FIRST ─► BUILD ─► TESTS ────────────┬─► ALONE        beside: at idle priority, in the time that is left
+//!              └────► BESIDE ───────────┘                alone: tests that ask for real time
+//! ```
+//!
+//! Each step is a process (`cargo xtask step NAME`), so that what it costs can be told (`cost`), and one that
+//! does not end is stopped after [`LIMIT`]. A step whose inputs are as they were when its recorded result was
+//! made is not repeated (`records`); `--all` repeats it.
+//!
+//! Each step prints one line with its time as it ends; a failed one is followed by what its command said. The
+//! last line counts tests: those that cargo ran, and one for each other step that failed or was skipped. A
+//! test that says `skipped: <why>` counts as skipped, not as passed.
+
+mod cost;
+mod list;
+mod prepare;
+mod quick;
+mod records;
+mod table;
+mod tests;
+
+pub(crate) use cost::as_wrapper;
+pub(crate) use list::package_in_debian;
+pub(crate) use records::record;
+pub(crate) use table::print;
+
+use crate::outcome::{Count, Outcome};
+use list::{ALONE, BESIDE, BUILD, FIRST, Step, TESTS};
+use std::ffi::OsStr;
+use std::fmt;
+use std::process::{Command, ExitCode};
+use std::thread;
+
+/// The longest that a step of the middle lane may take: a test that hangs must not take the machine with it.
+const LIMIT: &str = "1500";
+
+/// The variable that tells a step that it runs at night.
+const NIGHTLY: &str = "FAIRHEAD_NIGHTLY";
+
+/// The variable that tells a step to run although its inputs are as they were.
+const ALL: &str = "FAIRHEAD_ALL";
+
+/// `cargo xtask test …`
+pub(crate) fn run(args: &[&str]) -> ExitCode {
+    match args {
+        [] => lane(&[]),
+        ["--all"] => lane(&[(ALL, "1")]),
+        ["--nightly"] => nightly(),
+        ["--nightly", name] => only(name),
+        ["--quick", crates @ ..] => quick::run(crates),
+        [other, ..] => {
+            eprintln!("test takes --all, --quick [CRATE…] or --nightly [STEP], not '{other}'");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The lane before a change lands. All steps run, also after one has failed.
+fn lane(variables: &[(&str, &str)]) -> ExitCode {
+    cost::forget();
+    let mut total = in_order(FIRST, variables, false);
+    total.add(in_order(BUILD, variables, false));
+    thread::scope(|scope| {
+        let beside = scope.spawn(|| in_order(BESIDE, variables, true));
+        total.add(in_order(TESTS, variables, false));
+        total.add(beside.join().expect("a step that fails says so"));
+    });
+    total.add(in_order(ALONE, variables, false));
+    ended(total)
+}
+
+/// All that there is.
+fn nightly() -> ExitCode {
+    let variables = [(ALL, "1"), (NIGHTLY, "1")];
+    cost::forget();
+    let mut total = Count::default();
+    for steps in [FIRST, BUILD, TESTS, BESIDE, ALONE, list::NIGHTLY] {
+        total.add(in_order(steps, &variables, false));
+    }
+    ended(total)
+}
+
+/// One step as at night.
+fn only(name: &str) -> ExitCode {
+    match list::find(name) {
+        Some(step) => ended(in_order(std::slice::from_ref(step), &[(ALL, "1"), (NIGHTLY, "1")], false)),
+        None => no_step(name),
+    }
+}
+
+fn no_step(name: &str) -> ExitCode {
+    eprintln!("no step '{name}'; cargo xtask test prints the names as it goes");
+    ExitCode::from(2)
+}
+
+fn ended(total: Count) -> ExitCode {
+    println!("{total}");
+    if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs steps, each as a process. How many tests and steps have passed.
+fn in_order(steps: &[Step], variables: &[(&str, &str)], is_beside: bool) -> Count {
+    let mut total = Count::default();
+    for step in steps {
+        let mut process = process(step.name, variables, is_beside);
+        let status = process.status();
+        match cost::read(step.name) {
+            Some(row) => total.add(row.count),
+            None => {
+                let how = status.map_or_else(|e| e.to_string(), |status| status.to_string());
+                line("FAILED", step.name, 0.0, &format!("ended by itself or after {LIMIT} s: {how}"));
+                total.fail();
+            }
+        }
+    }
+    total
+}
+
+/// The process of a step: at idle priority if it runs beside others, and ended after its time. A night has no
+/// limit.
+fn process(name: &str, variables: &[(&str, &str)], is_beside: bool) -> Command {
+    let this = std::env::current_exe().unwrap_or_else(|_| "xtask".into());
+    let has_limit = !variables.iter().any(|(name, _)| *name == NIGHTLY) && crate::shell::exists("timeout");
+    let is_idle = is_beside && crate::shell::exists("chrt");
+    let mut words: Vec<&OsStr> = Vec::new();
+    if has_limit {
+        words.extend(["timeout", "--foreground", "--kill-after=10", LIMIT].map(OsStr::new));
+    }
+    if is_idle {
+        words.extend(["chrt", "--idle", "0"].map(OsStr::new));
+    }
+    words.extend([this.as_os_str(), OsStr::new("step"), OsStr::new(name)]);
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).envs(variables.iter().copied());
+    cost::watch_compilers(name, &mut command);
+    command
+}
+
+/// `cargo xtask step NAME`: one step, in this process.
+pub(crate) fn step(name: &str) -> ExitCode {
+    let Some(step) = list::find(name) else { return no_step(name) };
+    let start = cost::now();
+    let state = if step.inputs.is_empty() { String::new() } else { records::state(step.inputs) };
+    let known = if std::env::var_os(ALL).is_none() { records::unchanged(name, step.inputs) } else { None };
+    let is_known = known.is_some();
+    let outcome = known.map_or_else(step.run, |result| Ok(Outcome::Passed(result)));
+    let (verdict, count, note) = match outcome {
+        Ok(Outcome::Tests(count)) if count.failed == 0 => ("ok", count, count.to_string()),
+        Ok(Outcome::Tests(count)) => ("FAILED", count, count.to_string()),
+        Ok(Outcome::Passed(note)) => ("ok", Count::default(), note),
+        Ok(Outcome::Skipped(why)) => {
+            ("skipped", Count { skipped: 1, ..Count::default() }, format!("skipped: {why}"))
+        }
+        Err(said) => {
+            eprintln!("{said}");
+            ("FAILED", Count { failed: 1, ..Count::default() }, String::new())
+        }
+    };
+    line(verdict, name, start.elapsed().as_secs_f64(), &note);
+    let state = if is_known { "" } else { &state };
+    if let Err(said) = cost::write(name, start.elapsed(), count, &note, state) {
+        eprintln!("{said}");
+        return ExitCode::FAILURE;
+    }
+    if count.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn line(verdict: &str, name: &str, seconds: f64, note: &dyn fmt::Display) {
+    println!("{verdict:<7} {name:<25} {seconds:>6.1} s  {note}");
+}
