@@ -1,8 +1,8 @@
 //! The steps, and the inputs that decide what comes of them.
 //!
-//! A step with inputs has a result that follows from them alone; `records` keeps the last one. Where the
-//! issue is whether a path belongs to the inputs, it does: a step that runs too often costs minutes, one that
-//! is left out wrongly costs a fault.
+//! A step with inputs has a result that follows from them alone; `records` keeps the last one. In doubt a
+//! path belongs to the inputs: a step that runs too often costs minutes, one that is left out wrongly costs a
+//! fault.
 
 use super::prepare;
 use super::tests::{self, Drawn, FEW};
@@ -84,19 +84,21 @@ const BARE: &[&str] = manifests!("crates/core/src", "xtask/bare");
 const API: &[&str] = &["crates/core/src", "crates/core/public-api.txt", "xtask/src/api.rs"];
 const INBOX: &[&str] = manifests!("crates/inbox");
 
-/// What the other steps need to be there, and what is seen at once.
-pub(super) const FIRST: &[Step] = &[
-    always("system packages", prepare::packages),
+/// What is seen at once; and all that the tests run, compiled once, before anything waits for it.
+pub(super) const BUILD: &[Step] = &[
     always("format", || plain(&mut cargo("fmt --all --check"))),
     always("links and citations", links::check),
     always("plain English", tidy::check),
-    always("a guest", prepare::guest),
-    always("suites of others", prepare::suites),
-    always("Python tools", prepare::python_tools),
+    always("compiling the tests", compile),
 ];
 
-/// All that the tests run is compiled once, before anything waits for it.
-pub(super) const BUILD: &[Step] = &[always("compiling the tests", compile)];
+/// What the tests need to be there, fetched while they are compiled.
+pub(super) const FETCH: &[Step] = &[
+    always("system packages", prepare::packages),
+    always("a guest", prepare::guest),
+    always("Python tools", prepare::python_tools),
+    always("suites of others", prepare::suites),
+];
 
 /// The tests, one program after another.
 pub(super) const TESTS: &[Step] = &[
@@ -152,7 +154,7 @@ pub(super) const NIGHTLY: &[Step] = &[
 
 /// The step with this name.
 pub(super) fn find(name: &str) -> Option<&'static Step> {
-    [FIRST, BUILD, TESTS, BESIDE, ALONE, NIGHTLY].into_iter().flatten().find(|step| step.name == name)
+    [BUILD, FETCH, TESTS, BESIDE, ALONE, NIGHTLY].into_iter().flatten().find(|step| step.name == name)
 }
 
 /// How many cases this lane's tests draw.

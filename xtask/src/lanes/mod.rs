@@ -5,12 +5,12 @@
 //!   cargo xtask test [--all]            before a change lands; CI runs this
 //!   cargo xtask test --nightly [STEP]   the rest; a name runs that step alone
 //!
-//!   FIRST ─► BUILD ─► TESTS ────────────┬─► ALONE        beside: at idle priority, in the time that is left
-//!              └────► BESIDE ───────────┘                alone: tests that ask for real time
+//!   BUILD ─┬─► TESTS ──┬─► ALONE      BESIDE: at idle priority, in the time that the tests leave
+//!   FETCH ─┘   BESIDE ─┘              ALONE: tests that ask for real time
 //! ```
 //!
-//! Each step is a process (`cargo xtask step NAME`), so that what it costs can be told (`cost`), and one that
-//! does not end is stopped after [`LIMIT`]. A step whose inputs are as they were when its recorded result was
+//! Each step is a process (`cargo xtask step NAME`), whose cost is measured (`cost`). One that does not end is
+//! stopped after [`LIMIT`]. A step whose inputs are as they were when its recorded result was
 //! made is not repeated (`records`); `--all` repeats it.
 //!
 //! Each step prints one line with its time as it ends; a failed one is followed by what its command said. The
@@ -31,7 +31,7 @@ pub(crate) use records::record;
 pub(crate) use table::print;
 
 use crate::outcome::{Count, Outcome};
-use list::{ALONE, BESIDE, BUILD, FIRST, Step, TESTS};
+use list::{ALONE, BESIDE, BUILD, FETCH, Step, TESTS};
 use std::ffi::OsStr;
 use std::fmt;
 use std::process::{Command, ExitCode};
@@ -64,15 +64,20 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
 /// The lane before a change lands. All steps run, also after one has failed.
 fn lane(variables: &[(&str, &str)]) -> ExitCode {
     cost::forget();
-    let mut total = in_order(FIRST, variables, false);
-    total.add(in_order(BUILD, variables, false));
-    thread::scope(|scope| {
-        let beside = scope.spawn(|| in_order(BESIDE, variables, true));
-        total.add(in_order(TESTS, variables, false));
-        total.add(beside.join().expect("a step that fails says so"));
-    });
+    let mut total = at_once(|| in_order(BUILD, variables, false), || in_order(FETCH, variables, false));
+    total.add(at_once(|| in_order(TESTS, variables, false), || in_order(BESIDE, variables, true)));
     total.add(in_order(ALONE, variables, false));
     ended(total)
+}
+
+/// Both at once. How many tests and steps have passed.
+fn at_once(one: impl FnOnce() -> Count, other: impl FnOnce() -> Count + Send) -> Count {
+    thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let mut total = one();
+        total.add(other.join().expect("a step that fails says so"));
+        total
+    })
 }
 
 /// All that there is.
@@ -80,7 +85,7 @@ fn nightly() -> ExitCode {
     let variables = [(ALL, "1"), (NIGHTLY, "1")];
     cost::forget();
     let mut total = Count::default();
-    for steps in [FIRST, BUILD, TESTS, BESIDE, ALONE, list::NIGHTLY] {
+    for steps in [FETCH, BUILD, TESTS, BESIDE, ALONE, list::NIGHTLY] {
         total.add(in_order(steps, &variables, false));
     }
     ended(total)

@@ -1,4 +1,5 @@
-//! What the steps need beside the repository: system packages, a guest's kernel, suites of others, Python tools.
+//! What the steps need beside the repository: system packages, a guest's kernel, suites of others, tools in
+//! Python.
 //!
 //! Each is fetched once and stays below `target/`, or is installed where this process may do that. Without
 //! one, the tests that need it say `skipped: <why>`.
