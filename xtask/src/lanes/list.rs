@@ -4,8 +4,8 @@
 //! path belongs to the inputs: a step that runs too often costs minutes, one that is left out wrongly costs a
 //! fault.
 
+use super::drawn::{self, Drawn, FEW};
 use super::prepare;
-use super::tests::{self, Drawn, FEW};
 use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, exists, root};
 use crate::{
@@ -102,9 +102,9 @@ pub(super) const FETCH: &[Step] = &[
 
 /// The tests, one program after another.
 pub(super) const TESTS: &[Step] = &[
-    always("tests", || tests::run(&mut tests::drawn("--workspace --tests", &drawn_here()))),
+    always("tests", || drawn::run(&mut drawn::tests("--workspace --tests", &drawn_here()))),
     always("examples in the docs", || {
-        tests::run(&mut cargo("test --workspace --profile sim --doc --no-fail-fast"))
+        drawn::run(&mut cargo("test --workspace --profile sim --doc --no-fail-fast"))
     }),
     always("FUSE over io_uring", over_uring),
 ];
@@ -112,12 +112,12 @@ pub(super) const TESTS: &[Step] = &[
 /// Beside [`TESTS`], one after another: what no clock has a part in. What takes one processor comes first.
 pub(super) const BESIDE: &[Step] = &[
     of("the module for Linux", MODULE, || kernel::test(crate::kernel_packages::SERIES)),
-    of("inbox, all interleavings", INBOX, || tests::run(&mut loom())),
+    of("inbox, all interleavings", INBOX, || drawn::run(&mut loom())),
     of("core without std", BARE, bare_metal),
     of("the C library", C_LIBRARY, ffi::check),
     of("the C library, installed", C_LIBRARY, c_api::check),
     of("instructions per request", BENCH, bench::check),
-    of("same bytes as shipped", BENCH_AND_SIM, || tests::run(&mut same_bytes("dist"))),
+    of("same bytes as shipped", BENCH_AND_SIM, || drawn::run(&mut same_bytes("dist"))),
     always("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
     always("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
     of("public items of core", API, api::check),
@@ -135,11 +135,11 @@ const BENCH_AND_SIM: &[&str] =
 
 /// By themselves: tests that ask for real time.
 pub(super) const ALONE: &[Step] =
-    &[always("tests of clocks", || tests::of_clocks("--workspace --test clock", &drawn_here()))];
+    &[always("tests of clocks", || drawn::of_clocks("--workspace --test clock", &drawn_here()))];
 
 /// What runs only at night, or when its name is asked for.
 pub(super) const NIGHTLY: &[Step] = &[
-    always("same bytes in debug", || tests::run(&mut same_bytes("dev"))),
+    always("same bytes in debug", || drawn::run(&mut same_bytes("dev"))),
     always("fuzzing", || fuzz::each(fuzz::NIGHTLY)),
     always("mutants", || crate::mutants::run(&[]).map(|()| passed("see target/mutants"))),
     always("BFQ's rules, mutants", || {
@@ -160,7 +160,7 @@ pub(super) fn find(name: &str) -> Option<&'static Step> {
 /// How many cases this lane's tests draw.
 fn drawn_here() -> Drawn {
     match std::env::var_os(super::NIGHTLY) {
-        Some(_) => tests::MANY,
+        Some(_) => drawn::MANY,
         None => FEW,
     }
 }
@@ -215,7 +215,7 @@ fn over_uring() -> Result<Outcome, String> {
         "test --profile sim --no-fail-fast -p fairhead-live -p fairhead --test it \
          -- --show-output mount:: mount_suites:: mount_source:: signals:: power_cut::",
     );
-    let outcome = tests::run(test.env("FUSE_TRANSPORT", "uring"));
+    let outcome = drawn::run(test.env("FUSE_TRANSPORT", "uring"));
     // As it was.
     let _ = fs::write(SWITCH, before.trim());
     outcome

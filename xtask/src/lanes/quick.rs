@@ -10,7 +10,7 @@
 //! anything that asks for real time.
 
 use super::cost;
-use super::tests::{FEWEST, drawn, run as run_tests};
+use super::drawn::{self, FEWEST};
 use crate::outcome::{Count, Outcome};
 use crate::shell::{capture, cargo, command, root};
 use crate::{links, tidy};
@@ -87,12 +87,12 @@ fn of(crates: &BTreeSet<String>) -> Result<Count, String> {
     let packages: Vec<String> = crates.iter().map(|name| format!("-p {}", package(name))).collect();
     let packages = packages.join(" ");
     step("clippy", plain(&format!("clippy {packages} --all-targets --quiet -- -D warnings")));
-    step("tests", run_tests(&mut drawn(&format!("{packages} --tests"), &FEWEST)));
+    step("tests", drawn::run(&mut drawn::tests(&format!("{packages} --tests"), &FEWEST)));
     let above = above(&graph()?, crates);
     for (name, tests) in WATCHERS.iter().filter(|(name, _)| above.contains(*name) && !crates.contains(*name))
     {
-        let mut watch = drawn(&format!("-p {} --test it", package(name)), &FEWEST);
-        step(&format!("{name}, {tests}"), run_tests(watch.arg(tests)));
+        let mut watch = drawn::tests(&format!("-p {} --test it", package(name)), &FEWEST);
+        step(&format!("{name}, {tests}"), drawn::run(watch.arg(tests)));
     }
     Ok(total)
 }

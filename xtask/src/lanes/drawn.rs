@@ -31,7 +31,7 @@ pub(super) const FEWEST: Drawn = Drawn { seeds: 20, plans: 20, small: 3, fio_cas
 pub(super) const MANY: Drawn = Drawn { seeds: 2000, plans: 1500, small: 5, fio_cases: 500, kills: 10_000 };
 
 /// Tests in the profile of the tests, with drawn cases. `which`: packages and targets, as cargo takes them.
-pub(super) fn drawn(which: &str, drawn: &Drawn) -> Command {
+pub(super) fn tests(which: &str, drawn: &Drawn) -> Command {
     let head = capture(&mut command("git", "rev-parse HEAD"));
     let commit = head.map_or("1".to_owned(), |head| String::from_utf8_lossy(&head.stdout).trim().to_owned());
     let mut test = cargo(&format!("test --profile sim --no-fail-fast {which} -- --show-output"));
@@ -50,7 +50,7 @@ pub(super) fn drawn(which: &str, drawn: &Drawn) -> Command {
 
 /// Tests that ask for real time, one at a time. Those that fail run once more, and are named.
 pub(super) fn of_clocks(which: &str, drawn_cases: &Drawn) -> Result<Outcome, String> {
-    let mut first = drawn(which, drawn_cases);
+    let mut first = tests(which, drawn_cases);
     first.arg("--test-threads=1");
     let (text, said, is_success) = output(&mut first)?;
     let failed = names_of_failed(&text);
@@ -58,7 +58,7 @@ pub(super) fn of_clocks(which: &str, drawn_cases: &Drawn) -> Result<Outcome, Str
         return judged(&first, &text, &said, is_success);
     }
     println!("        once more: {}", failed.join(", "));
-    let mut again = drawn(which, drawn_cases);
+    let mut again = tests(which, drawn_cases);
     again.args(["--test-threads=1", "--exact"]).args(&failed);
     let (text_again, said, is_success) = output(&mut again)?;
     let outcome = judged(&again, &text_again, &said, is_success)?;
