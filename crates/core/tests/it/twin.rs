@@ -7,17 +7,15 @@
 //!
 //! The parts have twins beside them (`src/parts/*`): trees, fifos and indices against sorted vectors.
 
-mod support;
-
+use crate::support::chance::Chance;
+use crate::support::draw::narrow;
+use crate::support::seeds;
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler, preset};
 use fairhead_core::{
     Dispatch, Duration, Elevator, End, Insert, Instant, Limits, Op, Request, Rest, Sector, Sectors, Tag,
     TaskId,
 };
 use std::collections::VecDeque;
-use support::chance::Chance;
-use support::draw::narrow;
-use support::seeds;
 
 /// A scheduler, the plain way.
 trait Twin {

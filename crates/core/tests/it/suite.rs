@@ -14,16 +14,14 @@
 //!
 //! How to choose seeds and repeat a failing one: `support/seeds.rs`.
 
-mod support;
-
+use crate::support::bounds;
+use crate::support::calm::Calm;
+use crate::support::chance::{Chance, Draw};
+use crate::support::seeds;
+use crate::support::shrink;
+use crate::support::storm::Storm;
+use crate::support::subject::take_largest_batches;
 use fairhead_core::sched::any::PRESETS;
-use support::bounds;
-use support::calm::Calm;
-use support::chance::{Chance, Draw};
-use support::seeds;
-use support::shrink;
-use support::storm::Storm;
-use support::subject::take_largest_batches;
 
 /// How many requests a calm case serves.
 const CALM_REQUESTS: u64 = 400;

@@ -1,9 +1,9 @@
 //! Shares by weight at every level, against the fluid ideal.
 
+use super::tree::Tree;
+use super::world::{Got, Toy, World};
 use crate::support::chance::Chance;
 use crate::support::seeds;
-use crate::tree::Tree;
-use crate::world::{Got, Toy, World};
 use fairhead_core::Duration;
 
 const SPAN: Duration = Duration::from_secs(10);

@@ -1,9 +1,9 @@
 //! Guarantees, with weights beside them and against them.
 
+use super::world::{Toy, World};
 use crate::support::chance::Chance;
 use crate::support::draw::narrow;
 use crate::support::seeds;
-use crate::world::{Toy, World};
 use fairhead_core::units::Id;
 use fairhead_core::{Control, Duration, GroupId, Min, Weight};
 

@@ -2,12 +2,12 @@
 //! after a second everyone has what it is due now; under CFQ by itself, once the [debts](Case::debts) of
 //! before are paid.
 
-use crate::shares::judge;
+use super::shares::judge;
+use super::tree::Tree;
+use super::world::{Toy, World};
 use crate::support::chance::Chance;
 use crate::support::draw::narrow;
 use crate::support::seeds;
-use crate::tree::Tree;
-use crate::world::{Toy, World};
 use fairhead_core::units::Id;
 use fairhead_core::{Class, Control, Duration, GroupId, Weight};
 

@@ -5,17 +5,15 @@
 //! requests a second, as such or as bytes; timers are late, or coarse, or both. What groups inside one limit
 //! should get is computed by filling up from below: equal shares, and what one cannot use goes to the others.
 
-mod support;
-
+use crate::support::chance::Chance;
+use crate::support::draw::narrow;
+use crate::support::seeds;
 use fairhead_core::sched::any::{AnyScheduler, preset};
 use fairhead_core::{
     Control, Dispatch, Duration, Elevator, GroupId, Insert, Instant, Limits, Max, Op, Request, Sector,
     Sectors, Tag, TaskId,
 };
 use std::num::NonZeroU64;
-use support::chance::Chance;
-use support::draw::narrow;
-use support::seeds;
 
 /// How many requests a case lets go, at least.
 const REQUESTS: u64 = 1000;

@@ -1,10 +1,8 @@
 //! Every order of up to five requests, under every built-in scheduler and all oracles: `support/small.rs`.
 
-mod support;
-
+use crate::support::exhaust::Exhaust;
+use crate::support::small;
 use fairhead_core::sched::any::PRESETS;
-use support::exhaust::Exhaust;
-use support::small;
 
 macro_rules! small {
     ($($test:ident: $preset:literal,)*) => {

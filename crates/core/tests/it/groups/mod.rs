@@ -12,7 +12,5 @@
 mod live;
 mod reservations;
 mod shares;
-#[path = "../support/mod.rs"]
-mod support;
 mod tree;
 mod world;

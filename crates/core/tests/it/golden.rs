@@ -17,8 +17,7 @@
 //! driver's question what to issue. `FAIRHEAD_BLESS=1` writes the timelines anew; a commit that does so says
 //! why the new ones are better. The scenes run under all oracles of the suite.
 
-mod support;
-
+use crate::support::subject::{Subject, Twin};
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_core::{
     Action, Class, Detail, Dispatch, Duration, Instant, IoPrio, Limits, Op, Reason, Request, Sector, Sectors,
@@ -28,7 +27,6 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use support::subject::{Subject, Twin};
 
 /// Time 0 of a scene: a multiple of a tick.
 const START: Instant = Instant::from_ns(Instant::EPOCH.as_ns().next_multiple_of(1_000_000));
