@@ -1,6 +1,6 @@
 //! Through the page cache.
 
-use crate::plan::{MIB, Plan};
+use super::plan::{MIB, Plan};
 use fairhead_core::Duration;
 use fairhead_core::sched::any::PRESETS;
 use fairhead_sim::host::Throttle;

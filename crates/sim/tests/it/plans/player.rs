@@ -1,6 +1,6 @@
 //! Media players.
 
-use crate::plan::Plan;
+use super::plan::Plan;
 use fairhead_core::Duration;
 
 const FILM: &str = "[film]\n#!fh_workload=player\n";

@@ -7,7 +7,7 @@
 //! and idles for them, which does not help once their requests are at the device; its protection, which is
 //! ours, does.
 
-use crate::plan::{MIB, Plan};
+use super::plan::{MIB, Plan};
 use fairhead_core::Duration;
 
 /// Four streams of 16 calls at a time.

@@ -1,7 +1,7 @@
 //! What a run's journal says is what its figures say, and cannot be otherwise.
 
-use crate::plan::Plan;
-use crate::random;
+use super::plan::Plan;
+use super::random;
 use fairhead_core::sched::any::PRESETS;
 use fairhead_core::trace::Reason;
 use fairhead_core::{Duration, Hold, TaskId};

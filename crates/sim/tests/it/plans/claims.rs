@@ -3,7 +3,7 @@
 //
 //= docs/reference/benchmarks.md#5-video to 8
 
-use crate::plan::{MIB, Plan};
+use super::plan::{MIB, Plan};
 use fairhead_core::Duration;
 
 /// What the interfered client of weight 300 gets in bytes per second, for 1 s, beside four of weight 100, on

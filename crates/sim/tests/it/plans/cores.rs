@@ -1,6 +1,6 @@
 //! Processors, locks and hardware queues of hosts of the multi-queue era.
 
-use crate::plan::Plan;
+use super::plan::Plan;
 use fairhead_core::Duration;
 use fairhead_sim::host::Lock;
 use fairhead_sim::{Host, Outcome};

@@ -1,6 +1,6 @@
 //! Files that grow.
 
-use crate::plan::{MIB, Plan};
+use super::plan::{MIB, Plan};
 
 #[test]
 fn writers_side_by_side_interleave_their_files() {

@@ -53,7 +53,7 @@ fn cost(a: &Advice, preset: &str) -> Cost {
 /// mq-deadline.
 #[test]
 fn a_reader_beside_writers_is_told_to_use_kyber_or_bfq_and_the_price() {
-    let text = include_str!("../../../examples/flash/reader-beside-writers.fio");
+    let text = include_str!("../../../../examples/flash/reader-beside-writers.fio");
     let (question, a) = asked(text, Duration::from_ms(500));
     let winner = a.candidates[a.race.winner()].preset;
     for s in &SCHEDULERS[1..] {
@@ -76,7 +76,7 @@ fn a_reader_beside_writers_is_told_to_use_kyber_or_bfq_and_the_price() {
 /// The drive holds the load back, so that reads wait in it; under bfq it may be the lock.
 #[test]
 fn writers_without_a_scheduler_are_limited_by_the_drive() {
-    let text = include_str!("../../../examples/flash/reader-beside-writers.fio");
+    let text = include_str!("../../../../examples/flash/reader-beside-writers.fio");
     let (_, a) = asked(text, Duration::from_ms(100));
     assert_eq!(cost(&a, "noop").limit, Limit::Drive);
 }
@@ -85,7 +85,7 @@ fn writers_without_a_scheduler_are_limited_by_the_drive() {
 /// moves less than half.
 #[test]
 fn deep_readers_are_not_told_to_use_bfq() {
-    let (_, a) = asked(include_str!("../../../examples/flash/deep-readers.fio"), Duration::from_ms(50));
+    let (_, a) = asked(include_str!("../../../../examples/flash/deep-readers.fio"), Duration::from_ms(50));
     assert_eq!(a.candidates[a.race.winner()].preset, "noop");
     let (latency, throughput) = against_none(&a, "bfq");
     assert!(latency.high < 1.0 && throughput.high < 0.5, "{latency:?}, {throughput:?}");
@@ -95,7 +95,7 @@ fn deep_readers_are_not_told_to_use_bfq() {
 //= docs/reference/nvme.md#21-one-process-on-one-core type=test
 #[test]
 fn pure_throughput_is_told_to_use_none_and_costs_are_the_studys() {
-    let (_, a) = asked(include_str!("../../../examples/flash/throughput.fio"), Duration::from_ms(50));
+    let (_, a) = asked(include_str!("../../../../examples/flash/throughput.fio"), Duration::from_ms(50));
     assert_eq!(a.candidates[a.race.winner()].preset, "noop");
     for (preset, published) in [("mq-deadline", 590.0), ("bfq", 1460.0)] {
         let more = cost(&a, preset).per_request.as_ns() as f64 - cost(&a, "noop").per_request.as_ns() as f64;

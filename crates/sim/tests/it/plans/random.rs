@@ -3,7 +3,7 @@
 //! A seed draws the disk, the scheduler, the memory and up to four jobs, option by option, some of them off
 //! entirely. More seeds: `FAIRHEAD_PLANS=1000`. A seed that fails becomes a test of its own below.
 
-use crate::plan::{MIB, Plan};
+use super::plan::{MIB, Plan};
 use fairhead_core::Duration;
 use fairhead_core::sched::any::PRESETS;
 use fairhead_sim::host::{Flusher, Plug, Throttle};

@@ -1,6 +1,6 @@
 //! Several disks under one host.
 
-use crate::plan::{MIB, Plan};
+use super::plan::{MIB, Plan};
 use fairhead_core::sched::any::PRESETS;
 use fairhead_device::DeviceParams;
 use fairhead_sim::Outcome;

@@ -1,8 +1,8 @@
 //! Why a client was slow in a part of the run: the part and the rest are the whole, and the client that is
 //! known to be the cause is named.
 
-use crate::plan::Plan;
-use crate::random;
+use super::plan::Plan;
+use super::random;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::PRESETS;
 use fairhead_sim::why::{KEPT, Kind, Report, SLOWEST, Story, When, Window};

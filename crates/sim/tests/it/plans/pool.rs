@@ -1,6 +1,6 @@
 //! Requests that a scheduler keeps free for urgent ones.
 
-use crate::plan::Plan;
+use super::plan::Plan;
 
 /// A greedy writer, past the page cache, and a reader of single blocks.
 const TEXT: &str = "[global]\ndirect=1\nsize=1g\ntime_based\nruntime=3s\n\

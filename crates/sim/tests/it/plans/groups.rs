@@ -1,6 +1,6 @@
 //! Control groups: nested shares, books, changes during the run, removal.
 
-use crate::plan::Plan;
+use super::plan::Plan;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::PRESETS;
 use fairhead_sim::Outcome;

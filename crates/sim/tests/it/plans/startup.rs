@@ -1,6 +1,6 @@
 //! Applications that start.
 
-use crate::plan::{MIB, Plan};
+use super::plan::{MIB, Plan};
 use fairhead_core::Duration;
 
 const XTERM: &str = "[xterm]\nfh_workload=startup:xterm\n";

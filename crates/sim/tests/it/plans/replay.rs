@@ -1,6 +1,6 @@
 //! Recorded start-ups.
 
-use crate::plan::Plan;
+use super::plan::Plan;
 use fairhead_core::Duration;
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Processors as the bottleneck.
 
-use crate::plan::Plan;
+use super::plan::Plan;
 use fairhead_core::Duration;
 use fairhead_device::DeviceParams;
 use fairhead_sim::Host;

@@ -1,6 +1,6 @@
 //! Options of job files, by what they do to a run.
 
-use crate::plan::{MIB, Plan};
+use super::plan::{MIB, Plan};
 use fairhead_core::Duration;
 
 /// Runs a direct reader with these options on the disk of 2004.

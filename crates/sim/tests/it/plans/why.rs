@@ -1,7 +1,7 @@
 //! Where clients' time went: the books balance, and say what is known to be so.
 
-use crate::plan::Plan;
-use crate::random;
+use super::plan::Plan;
+use super::random;
 use fairhead_core::sched::any::PRESETS;
 use fairhead_core::{Duration, TaskId};
 use fairhead_device::DeviceParams;
