@@ -1,11 +1,10 @@
 //! A link moves no more than its rate, reads and writes together, whatever the load. SATA is half duplex: one
 //! direction at a time.
 
-mod host;
-
+use crate::host;
+use crate::host::Rng;
 use fairhead_core::units::{Instant, Sector, Sectors, Tag};
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams, DiskParams, preset_names};
-use host::Rng;
 
 /// The payload rate of the link, if all that crosses it shares that.
 fn shared_rate(p: &DeviceParams) -> Option<u64> {

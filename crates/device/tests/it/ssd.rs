@@ -5,11 +5,9 @@
 //! completion, which is what the host of the table took.
 //= docs/reference/devices.md#22-sata-ssds to 2.4, docs/reference/devices.md#34-solid-state-presets type=test
 
-mod host;
-
+use crate::host::Rng;
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams, SlcFull, SsdParams};
-use host::Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

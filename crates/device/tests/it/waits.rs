@@ -2,11 +2,9 @@
 //! else there is to do.
 //= docs/reference/devices.md#16-queueing type=test
 
-mod host;
-
+use crate::host::{Rng, disk};
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams, DiskParams};
-use host::{Rng, disk};
 
 /// A client without think time, or with some: one command after the other.
 #[derive(Clone, Copy)]

@@ -8,11 +8,9 @@
 //= docs/reference/published-results.md#8-what-the-rows-say-about-the-machines type=test
 //= docs/reference/devices.md#8-evidence-for-the-structure type=test
 
-mod host;
-
+use crate::host::{Host, Load, disk};
 use fairhead_core::units::{Duration, Sectors};
 use fairhead_device::{DiskParams, Zone};
-use host::{Host, Load, disk};
 
 /// Mean KiB/s over eight angles between the files.
 fn mean(p: &DiskParams, load: impl Fn() -> Load) -> u64 {
