@@ -348,7 +348,7 @@ fn the_page_lists_the_faults_and_how_many_are_found() {
     println!("{table}{found} of {} found; {right} findings without a fault", FAULTS.len());
     assert_eq!((found, right), (FAULTS.len(), 0));
     assert!(found >= 20);
-    let page = include_str!("../../../docs/doctor.md");
+    let page = include_str!("../../../../docs/doctor.md");
     let rows: String = page.lines().filter(|l| l.ends_with(" found |")).map(|l| format!("{l}\n")).collect();
     assert_eq!(rows, table, "docs/doctor.md has another list");
     assert!(
@@ -399,7 +399,7 @@ fn a_disk_that_cannot_queue_commands_is_not_told_to() {
 
 #[test]
 fn the_page_lists_the_checks() {
-    let page = include_str!("../../../docs/doctor.md");
+    let page = include_str!("../../../../docs/doctor.md");
     let from = page.find("| check | finds |").unwrap();
     let rows: Vec<&str> = page[from..].lines().skip(2).take_while(|l| l.starts_with('|')).collect();
     let checks: Vec<String> = CHECKS.iter().map(|c| format!("| `{}` | {} |", c.name, c.about)).collect();
