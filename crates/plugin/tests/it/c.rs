@@ -1,9 +1,7 @@
 //! The header: one layout with Rust, beside `fairhead.h`, and in C++.
 
-mod tools;
-
+use crate::tools::{here, missing, run};
 use std::process::Command;
-use tools::{here, missing, run};
 
 #[test]
 fn structs_have_one_layout() {

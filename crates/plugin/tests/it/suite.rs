@@ -1,7 +1,6 @@
 //! What every scheduler must pass, through the C ABI.
 
-mod tools;
-
+use crate::tools::example;
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::sched::outside::{Config, Factory};
 use fairhead_core::{
@@ -11,7 +10,6 @@ use fairhead_core::{
 use fairhead_outside::ADIOS;
 use fairhead_suite::Suite;
 use std::num::NonZeroU64;
-use tools::example;
 
 /// The suite of ADIOS as a library. Without its bound on waiting, which `fairhead-outside` tests.
 fn adios() -> Suite {
