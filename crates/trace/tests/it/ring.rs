@@ -7,10 +7,10 @@
 use fairhead_trace::Action;
 use fairhead_trace::ring::{BlockEvent, Decoder, EVENTS, EventFormat, Layout, Lost, Page};
 
-const HEADER: &str = include_str!("golden/ring/header_page.txt");
-const FORMATS: &str = include_str!("golden/ring/formats.txt");
-const PAGES: &[u8] = include_bytes!("golden/ring/cpu0.page");
-const TEXT: &str = include_str!("golden/ring/trace.txt");
+const HEADER: &str = include_str!("../golden/ring/header_page.txt");
+const FORMATS: &str = include_str!("../golden/ring/formats.txt");
+const PAGES: &[u8] = include_bytes!("../golden/ring/cpu0.page");
+const TEXT: &str = include_str!("../golden/ring/trace.txt");
 
 fn layout() -> Layout {
     Layout::parse(HEADER).unwrap()
