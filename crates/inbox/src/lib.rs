@@ -28,16 +28,16 @@ struct State<T> {
     is_closed: bool,
 }
 
-/// See the [module](self).
+/// See the [crate](self).
 #[derive(Debug)]
-pub(crate) struct Inbox<T> {
+pub struct Inbox<T> {
     state: Mutex<State<T>>,
 }
 
 /// What a sender has to do.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Pushed<T> {
+pub enum Pushed<T> {
     /// Nothing.
     Done,
     /// Wake the engine.
@@ -46,8 +46,16 @@ pub(crate) enum Pushed<T> {
     Closed(T),
 }
 
+impl<T> Default for Inbox<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Inbox<T> {
-    pub(crate) fn new() -> Self {
+    /// An empty one, whose engine is awake.
+    #[must_use]
+    pub fn new() -> Self {
         Self { state: Mutex::new(State { messages: Vec::new(), is_asleep: false, is_closed: false }) }
     }
 
@@ -55,7 +63,8 @@ impl<T> Inbox<T> {
         f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn push(&self, message: T) -> Pushed<T> {
+    /// Puts a message in, and returns what is left to do.
+    pub fn push(&self, message: T) -> Pushed<T> {
         self.with(|s| {
             if s.is_closed {
                 return Pushed::Closed(message);
@@ -66,17 +75,17 @@ impl<T> Inbox<T> {
     }
 
     /// Takes all there is, into `into`, which is empty.
-    pub(crate) fn take(&self, into: &mut Vec<T>) {
+    pub fn take(&self, into: &mut Vec<T>) {
         self.with(|s| std::mem::swap(&mut s.messages, into));
     }
 
     /// Whether there are any.
-    pub(crate) fn has_messages(&self) -> bool {
+    pub fn has_messages(&self) -> bool {
         self.with(|s| !s.messages.is_empty())
     }
 
     /// The engine is about to wait. Returns whether it may.
-    pub(crate) fn sleep(&self) -> bool {
+    pub fn sleep(&self) -> bool {
         self.with(|s| {
             s.is_asleep = s.messages.is_empty();
             s.is_asleep
@@ -84,12 +93,12 @@ impl<T> Inbox<T> {
     }
 
     /// The engine is awake: senders need not wake it.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         self.with(|s| s.is_asleep = false);
     }
 
     /// Closes the inbox and returns the messages that were not read. Later ones are refused.
-    pub(crate) fn close(&self) -> Vec<T> {
+    pub fn close(&self) -> Vec<T> {
         self.with(|s| {
             s.is_closed = true;
             std::mem::take(&mut s.messages)
@@ -121,8 +130,8 @@ mod tests {
     }
 }
 
-/// Every interleaving of two senders and the engine: `RUSTFLAGS="--cfg loom" cargo test -p fairhead-live
-/// --lib inbox`.
+/// Every interleaving of two senders and the engine: `RUSTFLAGS="--cfg loom" cargo test -p fairhead-inbox
+/// --lib`.
 #[cfg(all(test, loom))]
 mod tests {
     use super::*;
