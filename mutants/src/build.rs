@@ -1,7 +1,7 @@
 //! cargo, and what it says.
 
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,23 +11,28 @@ use std::process::{Command, Stdio};
 pub(crate) const STAGES: [&str; 6] = [
     RULES_STAGE,
     "--package fairhead-core --test *",
-    "--package fairhead-live --lib --test request_queue --test next_request --test disk",
+    "--package fairhead-live --lib --test it",
     "--package fairhead-sim --lib",
     "--package fairhead-sim --test *",
     "--package fairhead-device --lib --test *",
 ];
 
+/// The integration tests of `live` in virtual time and on plain files.
+const OF_LIVE: [&str; 3] = ["live/disk", "live/next_request", "live/request_queue"];
+
 /// The stage with the unit tests of BFQ's rules.
 pub(crate) const RULES_STAGE: &str = "--package fairhead-core --lib";
 
-/// A program with tests.
-#[derive(Debug, PartialEq, Eq)]
+/// A program with tests, or a module of the integration tests, which are one program.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// `core`, or `core/suite` for the tests of `core/tests/suite.rs`.
+    /// `core`, or `core/suite` for the tests of `core/tests/it/suite.rs`.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     /// The package's folder, where its tests run.
     pub(crate) folder: PathBuf,
+    /// The names of the module's tests; none if it is a whole program.
+    pub(crate) tests: Vec<String>,
 }
 
 /// A place in a file that does not compile, in bytes.
@@ -62,7 +67,33 @@ pub(crate) fn programs(tree: &Path, target: &Path, stage: &str) -> Result<Vec<Pr
     if !succeeded {
         return Err(format!("cargo test --no-run {stage}: failed\n{}", rendered(&messages)));
     }
-    Ok(messages.iter().filter_map(program).collect())
+    let mut all = Vec::new();
+    for program in messages.iter().filter_map(program) {
+        match program.name.strip_suffix("/it") {
+            Some(package) => all.extend(modules(&program, package, &listed(&program)?)),
+            None => all.push(program),
+        }
+    }
+    all.retain(|program| !program.name.starts_with("live/") || OF_LIVE.contains(&program.name.as_str()));
+    Ok(all)
+}
+
+/// What a program says of its tests, a line for each.
+fn listed(program: &Program) -> Result<String, String> {
+    let mut list = Command::new(&program.path);
+    let output = list.arg("--list").output().map_err(|e| format!("{}: {e}", program.path.display()))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The modules of a program of integration tests.
+fn modules(program: &Program, package: &str, listed: &str) -> Vec<Program> {
+    let mut modules: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for test in listed.lines().filter_map(|line| line.strip_suffix(": test")) {
+        let module = test.split_once("::").map_or("it", |(module, _)| module);
+        modules.entry(module).or_default().push(test.to_owned());
+    }
+    let part = |(module, tests)| Program { name: format!("{package}/{module}"), tests, ..program.clone() };
+    modules.into_iter().map(part).collect()
 }
 
 /// Runs a command of cargo; whether it succeeded, and its messages.
@@ -108,7 +139,7 @@ fn program(message: &Value) -> Option<Program> {
         Some(test) if is_test => format!("{package}/{test}"),
         _ => package.into_owned(),
     };
-    Some(Program { name, path: path.into(), folder: folder.to_owned() })
+    Some(Program { name, path: path.into(), folder: folder.to_owned(), tests: Vec::new() })
 }
 
 fn rendered(messages: &[Value]) -> String {
@@ -146,5 +177,19 @@ mod tests {
         assert_eq!((built.name.as_str(), built.folder), ("core/suite", PathBuf::from("/t/crates/core")));
         assert_eq!(program(&message("lib", true)).unwrap().name, "core");
         assert_eq!(program(&message("bin", false)), None);
+    }
+
+    #[test]
+    fn integration_tests_are_run_by_module() {
+        let whole =
+            Program { name: "core/it".into(), path: "/b/it-1".into(), folder: "/t".into(), tests: vec![] };
+        let parts =
+            modules(&whole, "core", "suite::noop: test\ngolden::a: test\nsuite::bfq: test\n\n3 tests\n");
+        let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(names, ["core/golden", "core/suite"]);
+        assert_eq!(
+            (parts[1].tests.join(" "), &parts[1].path),
+            ("suite::noop suite::bfq".into(), &whole.path)
+        );
     }
 }

@@ -51,6 +51,7 @@ pub(crate) fn unchanged(programs: Vec<Program>, folder: &Path, filter: &str) -> 
         let record = folder.join(format!("{}.txt", program.name.replace('/', "-")));
         fs::write(&record, "").map_err(|e| format!("{}: {e}", record.display()))?;
         let mut command = command(&program);
+        only(&mut command, &program.tests);
         command.arg(filter).env("FAIRHEAD_MUTANT_RECORD", &record);
         let mut passed = BTreeSet::new();
         let start = now();
@@ -99,10 +100,19 @@ impl Suite {
     pub(crate) fn run(&self, number: u32, tests: &[&str]) -> Result<Ended, String> {
         let mut command = command(&self.program);
         command.env("FAIRHEAD_MUTANT", number.to_string());
-        if !tests.is_empty() {
+        if tests.is_empty() {
+            only(&mut command, &self.program.tests);
+        } else {
             command.arg("--exact").args(tests);
         }
         run(command, Duration::from_secs(15) + 3 * self.time, |_| {})
+    }
+}
+
+/// Has a program run these tests alone; all if there are none.
+fn only(command: &mut Command, tests: &[String]) {
+    if !tests.is_empty() {
+        command.arg("--exact").args(tests);
     }
 }
 
@@ -223,7 +233,7 @@ mod tests {
     fn a_thread_that_is_no_test_makes_the_whole_program_run() {
         let tests = ["a::x", "b::y"].map(str::to_owned).into();
         let reaching = reaching("0\ta::x\n0\tb::y\n1\ta::x\n2\ta::x\n2\tworker\n", &tests);
-        let program = Program { name: String::new(), path: "p".into(), folder: "f".into() };
+        let program = Program { name: String::new(), path: "p".into(), folder: "f".into(), tests: vec![] };
         let suite = Suite { program, time: Duration::ZERO, reaching };
         assert_eq!(suite.tests(0, ""), Some(vec!["a::x", "b::y"]));
         assert_eq!(suite.tests(0, "b::"), Some(vec!["b::y"]));

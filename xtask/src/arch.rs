@@ -1,6 +1,6 @@
 //! The arrows between the crates go one way: `core ← device ← sim ← {report, machine} ← cli`,
 //! `{outside, report} ← lab ← {browser, papers, cli}`, `papers ← {python, cli}`,
-//! `device ← live ← cli`, `core ← core-ffi`, `core ← {outside, plugin} ← cli`,
+//! `{device, inbox} ← live ← cli`, `core ← core-ffi`, `core ← {outside, plugin} ← cli`,
 //! `core ← trace ← {sim, papers, machine, cli}`, `core ← conform ← cli`.
 //!
 //! A change in a front-end then cannot alter a decision, and a simulated result is about exactly the code
@@ -49,7 +49,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "fairhead-trace",
         ],
     ),
-    ("fairhead-live", &["fairhead-core", "fairhead-device", "fairhead-live"]),
+    ("fairhead-inbox", &["fairhead-inbox"]),
+    ("fairhead-live", &["fairhead-core", "fairhead-device", "fairhead-inbox", "fairhead-live"]),
     (
         "fairhead-machine",
         &["fairhead-core", "fairhead-device", "fairhead-machine", "fairhead-sim", "fairhead-trace"],
@@ -121,6 +122,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "fairhead-conform",
             "fairhead-core",
             "fairhead-device",
+            "fairhead-inbox",
             "fairhead-lab",
             "fairhead-live",
             "fairhead-machine",

@@ -35,7 +35,6 @@ mod groups;
 mod guest_data;
 mod hands;
 mod heap;
-mod inbox;
 mod lane_id;
 mod latency;
 mod mapped;

@@ -1,7 +1,7 @@
 //! For tests: the boxes that the text and the marks of a picture take, from its SVG, at a given width.
 //!
 //! Letters are taken to be 6.3 pixels wide at 12 pixels and 5.8 at 11, which is what common sans-serif fonts
-//! have on average. A test in a real browser measures exactly, if there is one (`cli/tests/report.rs`).
+//! have on average. A test in a real browser measures exactly, if there is one (`cli/tests/it/report.rs`).
 
 /// A box in pixels, from the top left of the drawing.
 #[derive(Clone, Debug, PartialEq)]

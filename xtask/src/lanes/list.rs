@@ -106,7 +106,6 @@ pub(super) const TESTS: &[Step] = &[
     always("examples in the docs", || {
         drawn::run(&mut cargo("test --workspace --profile sim --doc --no-fail-fast"))
     }),
-    always("FUSE over io_uring", over_uring),
 ];
 
 /// Beside [`TESTS`], one after another: what no clock has a part in. What takes one processor comes first.
@@ -134,8 +133,10 @@ const BENCH_AND_SIM: &[&str] =
     manifests!("crates/core/src", "crates/device", "crates/sim", "crates/outside/src", "crates/trace/src");
 
 /// By themselves: tests that ask for real time.
-pub(super) const ALONE: &[Step] =
-    &[always("tests of clocks", || drawn::of_clocks("--workspace --test clock", &drawn_here()))];
+pub(super) const ALONE: &[Step] = &[
+    always("tests of clocks", || drawn::of_clocks("--workspace --test clock", &drawn_here())),
+    always("FUSE over io_uring", over_uring),
+];
 
 /// What runs only at night, or when its name is asked for.
 pub(super) const NIGHTLY: &[Step] = &[
@@ -212,8 +213,8 @@ fn over_uring() -> Result<Outcome, String> {
         return Ok(Outcome::Skipped("only root may switch FUSE over io_uring on".to_owned()));
     }
     let mut test = cargo(
-        "test --profile sim --no-fail-fast -p fairhead-live -p fairhead --test it \
-         -- --show-output mount:: mount_suites:: mount_source:: signals:: power_cut::",
+        "test --profile sim --no-fail-fast -p fairhead-live -p fairhead --test it --test clock \
+         -- --show-output mount:: mount_suites:: mount_source:: signals:: power_cut:: --skip kill_mount::",
     );
     let outcome = drawn::run(test.env("FUSE_TRANSPORT", "uring"));
     // As it was.
@@ -223,7 +224,7 @@ fn over_uring() -> Result<Outcome, String> {
 
 /// The golden outcomes, which the tests compare in `sim`, in another profile.
 fn same_bytes(profile: &str) -> Command {
-    cargo(&format!("test --package fairhead-sim --test it --profile {profile} -- --show-output same_bytes"))
+    cargo(&format!("test --package fairhead-sim --test same_bytes --profile {profile} -- --show-output"))
 }
 
 /// What passes between threads, under a scheduler of threads that tries all interleavings (with up to three

@@ -9,9 +9,9 @@
 //!   FETCH ─┘   BESIDE ─┘              ALONE: tests that ask for real time
 //! ```
 //!
-//! Each step is a process of its own (`cargo xtask step NAME`), whose cost is measured (`cost`). One that does
-//! not end is stopped after [`LIMIT`]. A step whose inputs are as they were when its recorded result was made
-//! is not repeated (`records`); `--all` repeats it.
+//! Each step is a process of its own (`cargo xtask step NAME`), whose cost is measured (`cost`). One that
+//! does not end is stopped after [`LIMIT`]. A step whose inputs are as they were when its recorded result was
+//! made is not repeated (`records`); `--all` repeats it.
 //!
 //! Each step prints one line with its time as it ends; a failed one is followed by what its command said. The
 //! last line counts tests: those that cargo ran, and one for each other step that failed or was skipped. A

@@ -18,13 +18,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::ExitCode;
 
-/// Tests that notice if a crate below theirs decides otherwise: the crate's folder, and a part of the names.
+/// Tests that notice if a crate below theirs decides otherwise: the crate's folder,
+/// and the arguments that choose them.
 const WATCHERS: [(&str, &str); 5] = [
-    ("sim", "same_bytes"),
-    ("conform", "kernel_logs"),
-    ("core-ffi", "same_decisions"),
-    ("plugin", "same_bytes"),
-    ("papers", "ladder"),
+    ("sim", "--test same_bytes"),
+    ("conform", "--test it kernel_logs::"),
+    ("core-ffi", "--test it same_decisions::"),
+    ("plugin", "--test same_bytes"),
+    ("papers", "--test it ladder::"),
 ];
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
@@ -91,8 +92,8 @@ fn of(crates: &BTreeSet<String>) -> Result<Count, String> {
     let above = above(&graph()?, crates);
     for (name, tests) in WATCHERS.iter().filter(|(name, _)| above.contains(*name) && !crates.contains(*name))
     {
-        let mut watch = drawn::tests(&format!("-p {} --test it", package(name)), &FEWEST);
-        step(&format!("{name}, {tests}"), drawn::run(watch.arg(tests)));
+        let mut watch = drawn::tests(&format!("-p {} {tests}", package(name)), &FEWEST);
+        step(&format!("{name} {tests}"), drawn::run(&mut watch));
     }
     Ok(total)
 }

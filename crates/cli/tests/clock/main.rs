@@ -1,0 +1,26 @@
+//! The integration tests that need real time, in one program: run it with one thread, and nothing beside
+//! it.
+
+#[path = "../../../live/tests/in_time/mod.rs"]
+mod in_time;
+#[path = "../loop_device/mod.rs"]
+mod loop_device;
+#[path = "../machine/mod.rs"]
+mod machine;
+#[path = "../../../live/tests/may_mount/mod.rs"]
+mod may_mount;
+#[path = "../../../live/tests/nbd_client/mod.rs"]
+mod nbd_client;
+#[path = "../process/mod.rs"]
+mod process;
+#[path = "../stamps/mod.rs"]
+mod stamps;
+
+mod examples;
+mod fio_differential;
+mod guest;
+mod guest_vhost;
+mod hostile;
+mod names;
+mod soak;
+mod try_disk;

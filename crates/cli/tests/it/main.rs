@@ -1,0 +1,52 @@
+//! The integration tests, in one program.
+
+#[path = "../../../live/tests/certificates/mod.rs"]
+mod certificates;
+#[path = "../loop_device/mod.rs"]
+mod loop_device;
+#[path = "../../../live/tests/may_mount/mod.rs"]
+mod may_mount;
+#[path = "../../../live/tests/nbd_client/mod.rs"]
+mod nbd_client;
+#[path = "../process/mod.rs"]
+mod process;
+#[path = "../stamps/mod.rs"]
+mod stamps;
+#[path = "../../../live/tests/vhost_guest/mod.rs"]
+mod vhost_guest;
+
+mod advise;
+mod apply;
+mod calibrate;
+mod command_line;
+mod confine;
+mod conform;
+mod control;
+mod docs;
+mod doctor;
+mod emulate;
+mod fio_examples;
+mod groups;
+mod kill;
+mod kill_mount;
+mod kill_vhost;
+mod ladder;
+mod libraries;
+mod live_recording;
+mod metrics;
+mod mount;
+mod new_scheduler;
+mod packaging;
+mod record;
+mod recordings;
+mod replay;
+mod report;
+mod reproduce;
+mod run;
+mod serve;
+mod suites;
+mod sweep;
+mod tenants;
+mod tls;
+mod top;
+mod trace;

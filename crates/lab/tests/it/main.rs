@@ -1,0 +1,4 @@
+//! The integration tests, in one program.
+
+mod outside_groups;
+mod question;

@@ -1,0 +1,24 @@
+//! The integration tests that need real time, in one program: run it with one thread, and nothing beside
+//! it.
+
+#[path = "../flaky_disk/mod.rs"]
+mod flaky_disk;
+#[path = "../in_time/mod.rs"]
+mod in_time;
+#[path = "../may_mount/mod.rs"]
+mod may_mount;
+#[path = "../nbd_client/mod.rs"]
+mod nbd_client;
+#[path = "../scratch/mod.rs"]
+mod scratch;
+#[path = "../vhost_guest/mod.rs"]
+mod vhost_guest;
+
+mod control;
+mod faults;
+mod mount;
+mod nbd_neighbours;
+mod nbd_server;
+mod nbd_unaligned;
+mod signals;
+mod vhost;

@@ -1,0 +1,29 @@
+//! The integration tests, in one program.
+
+#[path = "../certificates/mod.rs"]
+mod certificates;
+#[path = "../../../core/tests/support/chance.rs"]
+#[allow(dead_code, reason = "shared with core's tests; not all of it is used here")]
+mod chance;
+#[path = "../flaky_disk/mod.rs"]
+mod flaky_disk;
+#[path = "../may_mount/mod.rs"]
+mod may_mount;
+#[path = "../nbd_client/mod.rs"]
+mod nbd_client;
+#[path = "../scratch/mod.rs"]
+mod scratch;
+
+mod confine;
+mod disk;
+mod emulate;
+mod mount_suites;
+mod nbd_exports;
+mod nbd_extended;
+mod nbd_faults;
+mod nbd_protocol;
+mod nbd_tenants;
+mod nbd_tls;
+mod next_request;
+mod power_cut;
+mod request_queue;

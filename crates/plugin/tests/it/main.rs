@@ -1,0 +1,7 @@
+//! The integration tests, in one program.
+
+#[path = "../tools/mod.rs"]
+mod tools;
+
+mod c;
+mod suite;

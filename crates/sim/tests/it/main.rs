@@ -1,0 +1,10 @@
+//! The integration tests, in one program.
+
+mod after_a_completion;
+mod flash_verdicts;
+mod fresh_readers;
+mod options;
+mod outside;
+mod plans;
+mod replay;
+mod stop;
