@@ -260,3 +260,20 @@ pub(crate) fn package_in_debian() -> Result<(), String> {
     let mut test = cargo("test --package fairhead --profile sim --test clean_debian -- --show-output");
     plain(test.env("FAIRHEAD_PACKAGE", deb::file(&crate::dist::folder())?)).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_of_steps_are_unique_and_the_schedule_has_no_other() {
+        let lists = [BUILD, FETCH, TESTS, BESIDE, ALONE, NIGHTLY];
+        let names: Vec<&str> = lists.iter().copied().flatten().map(|step| step.name).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        let schedule = fs::read_to_string(root().join(".github/workflows/nightly.yml")).expect("a schedule");
+        for name in schedule.lines().filter_map(|line| line.strip_prefix("          - ")) {
+            assert!(find(name).is_some(), "nightly.yml: no step '{name}'");
+        }
+    }
+}
