@@ -101,7 +101,9 @@ fn every_request_of_a_program_is_there() {
     assert_eq!(queued.iter().map(|e| e.sector).collect::<Vec<_>>(), wanted);
     assert!(queued.iter().all(|e| e.sectors == 8 && e.device == disk.number()));
     // The thread has the name of its test.
-    assert!(queued.iter().all(|e| "every_request_of_a_program_is_there".starts_with(&e.comm.text())));
+    assert!(
+        queued.iter().all(|e| "tracefs::every_request_of_a_program_is_there".starts_with(&e.comm.text()))
+    );
     for action in [Action::Issue, Action::Complete] {
         let sectors: Vec<u64> =
             events.iter().filter(|e| e.action == action && e.sectors == 8).map(|e| e.sector).collect();
