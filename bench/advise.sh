@@ -4,8 +4,8 @@
 cd "$(dirname "$0")/.." || exit 1
 disk=${1:-nas2020} seconds=${2:-60}
 shift $(($# < 2 ? $# : 2))
-cargo build --release -q -p fairhead-bench || exit 1
-bench=${CARGO_TARGET_DIR:-target}/release/fairhead-bench
+cargo build --profile dist -q -p fairhead-bench || exit 1
+bench=${CARGO_TARGET_DIR:-target}/dist/fairhead-bench
 echo "job | s | CPU s | rounds | winner | score | seeds again | score again | best again | its score | "
 echo "--- | ---: | ---: | ---: | --- | ---: | ---: | ---: | --- | ---: | ---"
 [ $# -gt 0 ] || set -- examples/*.fio

@@ -21,8 +21,8 @@ set -euo pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
-fairhead=${FAIRHEAD:-$root/target/release/fairhead}
-words=${WORDS:-$root/target/release/examples/words}
+fairhead=${FAIRHEAD:-$root/target/dist/fairhead}
+words=${WORDS:-$root/target/dist/examples/words}
 
 disks=nas2020,sata2009q,sata_ssd
 jobs=seq1,seq2,seq10,rand1,deep,seqrand,randrw,readwrite,think,idle,film,start
@@ -49,7 +49,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 command -v jq >/dev/null || skip "there is no jq"
-[ -x "$fairhead" ] || fail "no $fairhead; build it with cargo build --release, or set FAIRHEAD"
+[ -x "$fairhead" ] || fail "no $fairhead; build it with cargo build --profile dist, or set FAIRHEAD"
 work=$(mktemp -d "${TMPDIR:-/tmp}/fairhead-guest.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 

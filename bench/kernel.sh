@@ -21,7 +21,7 @@
 set -euo pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
-fairhead=${FAIRHEAD:-$here/../target/release/fairhead}
+fairhead=${FAIRHEAD:-$here/../target/dist/fairhead}
 # shellcheck source=bench/emulated.sh
 . "$here/emulated.sh"
 
@@ -46,7 +46,7 @@ while [ $# -gt 0 ]; do
 done
 
 command -v jq >/dev/null || skip "there is no jq"
-[ -x "$fairhead" ] || fail "no $fairhead; build it with cargo build --release, or set FAIRHEAD"
+[ -x "$fairhead" ] || fail "no $fairhead; build it with cargo build --profile dist, or set FAIRHEAD"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/fairhead-kernel.XXXXXX")
 groups=()

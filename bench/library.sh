@@ -3,7 +3,7 @@
 # same one as a library, by turns; the difference for a request, and the median of the ratios. For
 # bench/RESULTS.md.
 cd "$(dirname "$0")/.." || exit 1
-pairs=${1:-10} target=${CARGO_TARGET_DIR:-target} profile=${PROFILE:-release}
+pairs=${1:-10} target=${CARGO_TARGET_DIR:-target} profile=${PROFILE:-dist}
 cargo build --profile "$profile" -q -p fairhead || exit 1
 cargo build --profile "$profile" -q -p fairhead-plugin --example adios || exit 1
 fairhead=$target/$profile/fairhead library=$target/$profile/examples/libadios.so

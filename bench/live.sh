@@ -29,12 +29,12 @@ rounds=${1:-5} seconds=${2:-2} what=${3:-all}
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 case $what in nbd | mount | names | buffered | all | rows) ;; *) echo "bench/live.sh: '$what' is none of nbd, mount, names, buffered, all, rows" >&2; exit 1 ;; esac
-fairhead=${FAIRHEAD:-$target/release/fairhead}
-load=${NBD_LOAD:-$target/release/examples/nbd_load}
-[ -x "$fairhead" ] || cargo build --release --package fairhead
-[ -x "$load" ] || cargo build --release --package fairhead-live --example nbd_load
-name_load=${NAME_LOAD:-$target/release/examples/name_load}
-[ "$what" != names ] || [ -x "$name_load" ] || cargo build --release --package fairhead-live --example name_load
+fairhead=${FAIRHEAD:-$target/dist/fairhead}
+load=${NBD_LOAD:-$target/dist/examples/nbd_load}
+[ -x "$fairhead" ] || cargo build --profile dist --package fairhead
+[ -x "$load" ] || cargo build --profile dist --package fairhead-live --example nbd_load
+name_load=${NAME_LOAD:-$target/dist/examples/name_load}
+[ "$what" != names ] || [ -x "$name_load" ] || cargo build --profile dist --package fairhead-live --example name_load
 for program in fio nbdkit qemu-nbd; do
     command -v "$program" >/dev/null || { echo "bench/live.sh: there is no $program" >&2; exit 1; }
 done

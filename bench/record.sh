@@ -20,7 +20,7 @@
 set -euo pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
-fairhead=${FAIRHEAD:-$here/../target/release/fairhead}
+fairhead=${FAIRHEAD:-$here/../target/dist/fairhead}
 # shellcheck source=bench/emulated.sh
 . "$here/emulated.sh"
 
@@ -42,7 +42,7 @@ done
 for program in fio jq losetup chrt; do command -v $program >/dev/null || skip "there is no $program"; done
 [ "$(id -u)" = 0 ] || skip "only root may make loop devices"
 [ -e /dev/loop-control ] || skip "there are no loop devices"
-[ -x "$fairhead" ] || fail "no $fairhead; build it with cargo build --release, or set FAIRHEAD"
+[ -x "$fairhead" ] || fail "no $fairhead; build it with cargo build --profile dist, or set FAIRHEAD"
 
 memory=/dev/shm
 [ -d $memory ] || memory=${TMPDIR:-/tmp}

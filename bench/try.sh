@@ -13,7 +13,7 @@
 set -euo pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
-fairhead=${FAIRHEAD:-$here/../target/release/fairhead}
+fairhead=${FAIRHEAD:-$here/../target/dist/fairhead}
 # shellcheck source=bench/emulated.sh
 . "$here/emulated.sh"
 jobs='a_seq2 e_seqrand f_readwrite j_randrw c_deep l_writers2'
@@ -36,7 +36,7 @@ command -v chrt >/dev/null || skip "there is no chrt"
 [ "$(id -u)" = 0 ] || skip "only root has loop devices"
 [ -e /dev/fuse ] || skip "there is no FUSE"
 [ -d /sys/kernel/tracing/instances ] || skip "there is no tracefs"
-[ -x "$fairhead" ] || fail "no $fairhead; build it with cargo build --release, or set FAIRHEAD"
+[ -x "$fairhead" ] || fail "no $fairhead; build it with cargo build --profile dist, or set FAIRHEAD"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/fairhead-try.XXXXXX")
 end() { trap - EXIT; end_disk; workers_to -o 0; rm -rf "$work"; }
