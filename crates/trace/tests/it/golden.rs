@@ -53,7 +53,8 @@ fn table(trace: &mut Trace) -> String {
 }
 
 /// What to do if the records of a file are missing or differ.
-const BLESS: &str = "if these records are right, `FAIRHEAD_BLESS=1 cargo test -p fairhead-trace --test it golden::` writes them";
+const BLESS: &str =
+    "if these are right, `FAIRHEAD_BLESS=1 cargo test -p fairhead-trace --test it golden::` writes them";
 
 fn check(file: &str, format: Format, notes: Notes) {
     let mut trace = open(&golden(file)).unwrap();
