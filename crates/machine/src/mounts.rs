@@ -34,15 +34,27 @@ impl Mount {
     fn parse(tree: &Tree, disks: &[String], line: &str) -> Option<Self> {
         let mut words = line.split(' ');
         let (device, folder, fs, options) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        let disk = disk_of(tree, disks, device)?;
+        let disk = disk_of(tree, disks, &unescaped(device))?;
         Some(Self {
             disk,
             device: device.to_owned(),
-            folder: folder.replace("\\040", " "),
+            folder: unescaped(folder),
             fs: fs.to_owned(),
             options: options.split(',').map(str::to_owned).collect(),
         })
     }
+}
+
+/// The path with `\040` and other characters in octal as they are.
+fn unescaped(path: &str) -> String {
+    let (mut out, mut rest) = (Vec::new(), path.as_bytes());
+    while let Some((&first, more)) = rest.split_first() {
+        let digits = more.get(..3).filter(|_| first == b'\\').and_then(|d| std::str::from_utf8(d).ok());
+        let byte = digits.and_then(|d| u8::from_str_radix(d, 8).ok());
+        out.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &more[3..] } else { more };
+    }
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// The disk of a device file: itself, the disk that it is a partition of, or the device mapper's disk of that
@@ -56,4 +68,16 @@ fn disk_of(tree: &Tree, disks: &[String], device: &str) -> Option<String> {
         }
     };
     disks.iter().find(is).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_in_octal_are_put_back() {
+        assert_eq!(unescaped("/mnt/my\\040disk\\011\\134x"), "/mnt/my disk\t\\x");
+        assert_eq!(unescaped("/a\\04"), "/a\\04");
+        assert_eq!(unescaped("/\\303\\274\\"), "/\u{fc}\\");
+    }
 }

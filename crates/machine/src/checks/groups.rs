@@ -1,7 +1,7 @@
 //! Weights of control groups that do not arrive.
 
 use crate::cgroups::Controller;
-use crate::disks::{Disk, Kind};
+use crate::disks::Disk;
 use crate::finding::{Finding, Severity, Subject};
 use crate::lab::{Comparison, Load, Setting};
 use crate::machine::Machine;
@@ -15,9 +15,9 @@ fn weight(machine: &Machine) -> Option<String> {
     Some(format!("group {} has {} {}", group.group, group.file, group.weight))
 }
 
-/// The disks that requests are sent to: not the layers above.
+/// The disks that requests of programs are scheduled on.
 fn bottom(machine: &Machine) -> impl Iterator<Item = &Disk> {
-    machine.disks.iter().filter(|d| d.scheduler.is_some() && d.below.is_empty() && d.kind != Kind::Loop)
+    machine.disks.iter().filter(|d| d.schedules())
 }
 
 pub(super) fn weight_ignored(machine: &Machine, findings: &mut Vec<Finding>) {
@@ -26,17 +26,23 @@ pub(super) fn weight_ignored(machine: &Machine, findings: &mut Vec<Finding>) {
     if !machine.cgroups.io_cost.is_empty() || machine.cgroups.controller == Controller::None {
         return;
     }
-    for disk in bottom(machine).filter(|d| !d.runs("bfq")) {
+    // What the schedulers of patched kernels do with weights is not known.
+    let ignores = |d: &&Disk| NO_WEIGHTS.iter().any(|s| d.runs(s));
+    for disk in bottom(machine).filter(ignores).filter(|d| !d.is_zoned()) {
         let now = disk.scheduler.clone().unwrap_or_default();
         let what =
             format!("{who}, but {} runs {now}, and io.cost is off: the weight has no effect.", disk.name);
         let why = "Only bfq and io.cost share a disk by weight.";
-        let mut finding = Finding::about_machine(Severity::Fault, what, why).choose(disk, "bfq");
+        let fair = disk.fair_scheduler();
+        let mut finding = Finding::about_machine(Severity::Fault, what, why).choose(disk, fair);
         finding.subject = Subject::Disk(disk.name.clone());
-        finding.lab = Comparison::on(disk, Load::Weights, Setting::of(&now), Setting::of("bfq"));
+        finding.lab = Comparison::on(disk, Load::Weights, Setting::of(&now), Setting::of(fair));
         findings.push(finding);
     }
 }
+
+/// Schedulers that share nothing by weight.
+const NO_WEIGHTS: [&str; 6] = ["none", "mq-deadline", "kyber", "adios", "noop", "deadline"];
 
 /// What systemd makes of a weight of 1 to 10,000 for BFQ, whose weights are 1 to 1,000: the same up to 100,
 /// and above that a line from 100 to 1,000.
