@@ -10,8 +10,12 @@
 //! kind DISK WORDS                   the kind, in doctor's words
 //! disks NAME NAME                   all disks that are looked at
 //! PATH = TEXT                       a file, from the root; \n and \x1b are characters
+//! PATH -> TARGET                    a link, from the root
 //! file PATH                         a file, with the lines after it that begin with `|`
 //! disk NAME 8:0 PATH                a disk below /sys/devices/PATH, with the settings that most have
+//! hdd NAME 8:0 SCHEDULER            a rotating disk on SATA under a scheduler of Linux 5.0 and later
+//! ssd NAME 8:0 SCHEDULER            an SSD on SATA
+//! nvme NAME 259:0 SCHEDULER         an SSD on NVMe with four queues
 //!   mq 4                            its hardware queues
 //!   FILE = TEXT                     a file in its folder
 //!   FILE -> TARGET                  a link in its folder
@@ -93,6 +97,40 @@ impl Root {
         symlink(target, self.place(&format!("sys/block/{name}"))).unwrap();
     }
 
+    /// A disk as most are, of this kind.
+    fn add_usual(&mut self, kind: &str, words: &str) {
+        let [name, device, scheduler] = words.split(' ').collect::<Vec<_>>()[..] else { panic!("{words}") };
+        let n = device.split(':').nth(1).unwrap().parse::<u32>().unwrap() / 16 + 1;
+        let path = match kind {
+            "nvme" => format!("pci0000:00/0000:0{n}:00.0/nvme/nvme0"),
+            _ => format!("pci0000:00/0000:00:17.0/ata{n}/host{n}/target{n}:0:0/{n}:0:0:0"),
+        };
+        self.add_disk(&format!("{name} {device} {path}"));
+        let offered = "none mq-deadline kyber bfq";
+        let chosen = offered.replace(scheduler, &format!("[{scheduler}]"));
+        let (model, rotational, wbt) = match kind {
+            "hdd" => ("WDC WD4003", "1", if scheduler == "bfq" { "0" } else { "75000" }),
+            "ssd" => ("Samsung SSD 870", "0", if scheduler == "bfq" { "0" } else { "2000" }),
+            _ => ("Samsung SSD 980", "0", if scheduler == "bfq" { "0" } else { "2000" }),
+        };
+        for (file, text) in [
+            ("device/model", model),
+            ("queue/rotational", rotational),
+            ("queue/wbt_lat_usec", wbt),
+            ("queue/scheduler", &chosen),
+        ] {
+            self.about_disk(&format!("{file} = {text}"));
+        }
+        self.about_disk(if kind == "nvme" { "mq 4" } else { "mq 1" });
+        if kind != "nvme" {
+            self.about_disk("device/queue_depth = 32");
+        }
+        if scheduler == "bfq" {
+            self.about_disk("queue/iosched/low_latency = 1");
+            self.about_disk("queue/iosched/slice_idle = 8");
+        }
+    }
+
     /// A line about the present disk.
     fn about_disk(&self, line: &str) {
         if let Some(count) = line.strip_prefix("mq ") {
@@ -128,11 +166,15 @@ impl Root {
             "kind" => expected.kinds.push(two()),
             "disks" => expected.disks = Some(rest.to_owned()),
             "disk" => self.add_disk(rest),
+            "hdd" | "ssd" | "nvme" => self.add_usual(word, rest),
             "file" => {
                 rest.clone_into(&mut self.file);
                 self.write(rest, "");
             }
-            path => self.write(path, rest.strip_prefix("= ").unwrap_or_default()),
+            path => match rest.strip_prefix("-> ") {
+                Some(target) => symlink(target, self.place(path)).unwrap(),
+                None => self.write(path, rest.strip_prefix("= ").unwrap_or_default()),
+            },
         }
     }
 }
@@ -233,4 +275,28 @@ fn try_all(text: &str) -> usize {
 #[test]
 fn the_given_trees() {
     assert_eq!(try_all(include_str!("trees/given.tree")), 14);
+}
+
+/// Kinds of disks, and disks made of others, as the kernel's documentation of sysfs has them.
+#[test]
+fn trees_of_disks() {
+    assert!(try_all(include_str!("trees/disks.tree")) >= 30);
+}
+
+/// What other versions of the kernel do, and patched ones.
+#[test]
+fn trees_of_kernels() {
+    assert!(try_all(include_str!("trees/kernels.tree")) >= 18);
+}
+
+/// Rules as udev(7) has them.
+#[test]
+fn trees_of_udev() {
+    assert!(try_all(include_str!("trees/udev.tree")) >= 18);
+}
+
+/// Profiles as tuned.conf(5) has them, and TLP's settings.
+#[test]
+fn trees_of_tuned_and_tlp() {
+    assert!(try_all(include_str!("trees/daemons.tree")) >= 22);
 }

@@ -238,6 +238,9 @@ fn likely_subsystem(folder: &str) -> Option<String> {
         |prefix: &str| name.strip_prefix(prefix).is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()));
     let subsystem = if parent == "block" {
         "block"
+    } else if name.starts_with("pci") || name == "block" {
+        // The root of a bus, or no device at all.
+        ""
     } else if numbers == 4 && name.matches(':').count() == 3 || begins("host") || begins("target") {
         "scsi"
     } else if numbers == 3 && name.matches(':').count() == 2 && name.contains('.') {
