@@ -25,8 +25,8 @@ use crate::udev::glob;
 /// Where profiles are, the strongest first.
 const FOLDERS: [&str; 4] = ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
 
-/// How deep profiles include one another.
-const DEPTH_MAX: usize = 16;
+/// How many profiles are read: one may include itself.
+const PROFILES_MAX: usize = 64;
 
 /// The active profile.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,9 +79,9 @@ impl Tuned {
     /// Reads the active profile; `None` if there is none.
     pub(crate) fn read(tree: &Tree) -> Option<Self> {
         let profile = tree.text("etc/tuned/active_profile").filter(|p| !p.is_empty())?;
-        let mut sections = Vec::new();
+        let (mut sections, mut left) = (Vec::new(), PROFILES_MAX);
         for name in profile.split_whitespace() {
-            merge(&mut sections, load(tree, name, 0));
+            merge(&mut sections, load(tree, name, &mut left));
         }
         let variables = sections.iter().find(|s| s.name == "variables").cloned();
         let is_disk = |s: &Section| s.kind() == "disk" && s.is_set("enabled") != Some(false);
@@ -104,11 +104,12 @@ impl Tuned {
     }
 }
 
-/// The sections of a profile over those of the profiles that it includes.
-fn load(tree: &Tree, profile: &str, depth: usize) -> Vec<Section> {
-    if depth > DEPTH_MAX || profile.contains('/') || profile.starts_with('.') {
+/// The sections of a profile over those of the profiles that it includes; `left` profiles may be read.
+fn load(tree: &Tree, profile: &str, left: &mut usize) -> Vec<Section> {
+    if *left == 0 || profile.contains('/') || profile.starts_with('.') {
         return Vec::new();
     }
+    *left -= 1;
     let text = FOLDERS.iter().find_map(|f| tree.text(&format!("{f}/{profile}/tuned.conf")));
     let own = parse(&text.unwrap_or_default());
     let main = own.iter().find(|s| s.name == "main");
@@ -116,7 +117,7 @@ fn load(tree: &Tree, profile: &str, depth: usize) -> Vec<Section> {
     let mut sections = Vec::new();
     // A name after a minus sign may be missing.
     for name in includes.split([',', ' ']).map(|n| n.trim_start_matches('-')).filter(|n| !n.is_empty()) {
-        merge(&mut sections, load(tree, name, depth + 1));
+        merge(&mut sections, load(tree, name, left));
     }
     merge(&mut sections, own);
     sections
@@ -173,7 +174,7 @@ fn has_property(disk: &Disk, regex: &str) -> Option<bool> {
     if regex.contains(['*', '+', '?', '[', '\\', '^', '$', '{']) || disk.properties.is_empty() {
         return None;
     }
-    let mut words = regex.split('|').map(|w| w.trim_matches(['(', ')']));
+    let mut words = regex.split('|').map(|w| w.trim_matches(['(', ')'])).filter(|w| !w.is_empty());
     Some(words.any(|w| disk.properties.iter().any(|(k, v)| format!("{k}={v}").contains(w))))
 }
 

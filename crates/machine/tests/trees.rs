@@ -250,8 +250,8 @@ fn differences(root: &Path, expected: &Expected) -> Vec<String> {
     wrong
 }
 
-/// Tries each machine of the text. Returns how many there are.
-fn try_all(text: &str) -> usize {
+/// The machines of a text.
+fn machines(text: &str) -> Vec<(&str, Root, Expected)> {
     let lines = text.lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
     let mut machines: Vec<(&str, Root, Expected)> = Vec::new();
     for line in lines {
@@ -262,6 +262,12 @@ fn try_all(text: &str) -> usize {
             root.line(line, expected);
         }
     }
+    machines
+}
+
+/// Tries each machine of the text. Returns how many there are.
+fn try_all(text: &str) -> usize {
+    let machines = machines(text);
     let wrong: Vec<String> = machines
         .iter()
         .flat_map(|(name, root, expected)| {
@@ -299,4 +305,47 @@ fn trees_of_udev() {
 #[test]
 fn trees_of_tuned_and_tlp() {
     assert!(try_all(include_str!("trees/daemons.tree")) >= 22);
+}
+
+/// Files of administrators that are cut off, or hold other things, are no reason to fail.
+#[test]
+fn rubbish_in_files_of_settings_is_no_panic() {
+    let rubbish: [&[u8]; 8] = [
+        b"",
+        b"\xff\xfe\x00",
+        b"[disk",
+        b"[disk]\nelevator",
+        b"A{=\"",
+        b"KEY==\"\\\"",
+        b"=\n+=\n[]\n]",
+        b"E:\nS:",
+    ];
+    for text in [include_str!("trees/daemons.tree"), include_str!("trees/udev.tree")] {
+        for (_, root, _) in machines(text) {
+            let tree = root.folder.path();
+            let files = text_files(tree, "etc").into_iter().chain(text_files(tree, "usr"));
+            for file in files.chain(text_files(tree, "run")) {
+                let before = std::fs::read(&file).unwrap();
+                for text in rubbish.iter().copied().chain([&before[..before.len() / 2]]) {
+                    std::fs::write(&file, text).unwrap();
+                    let _ = checks::run(&Machine::read(&Tree::new(tree)));
+                }
+                std::fs::write(&file, before).unwrap();
+            }
+        }
+    }
+}
+
+fn text_files(root: &Path, folder: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(root.join(folder)) else { return Vec::new() };
+    let mut files = Vec::new();
+    for entry in entries.map(Result::unwrap) {
+        let name = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => files.extend(text_files(root, &name)),
+            kind if kind.is_file() => files.push(entry.path()),
+            _ => {}
+        }
+    }
+    files
 }

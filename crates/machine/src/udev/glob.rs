@@ -6,20 +6,42 @@ pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     fits(&pattern, &text)
 }
 
+/// Goes along the text once. Where it does not fit, the last star takes one character more: an earlier star
+/// could not do better.
 fn fits(pattern: &[char], text: &[char]) -> bool {
-    match (pattern, text) {
-        ([], []) => true,
-        // Two stars are one: a row of them must not cost a power of their number.
-        (['*', '*', ..], _) => fits(&pattern[1..], text),
-        (['*', rest @ ..], _) => (0..=text.len()).any(|n| fits(rest, &text[n..])),
-        (['?', rest @ ..], [_, more @ ..]) => fits(rest, more),
-        (['\\', p, rest @ ..], [c, more @ ..]) => p == c && fits(rest, more),
-        (['[', set @ ..], [c, more @ ..]) => {
-            let Some(end) = set.iter().position(|&c| c == ']') else { return false };
-            is_in(&set[..end], *c) && fits(&set[end + 1..], more)
+    let (mut p, mut t) = (0, 0);
+    // Where the last star stands, and how far it reaches.
+    let mut star: Option<(usize, usize)> = None;
+    loop {
+        if pattern.get(p) == Some(&'*') {
+            star = Some((p, t));
+            p += 1;
+            continue;
         }
-        ([p, rest @ ..], [c, more @ ..]) if p == c => fits(rest, more),
-        _ => false,
+        if p == pattern.len() && t == text.len() {
+            return true;
+        }
+        if let Some(length) = text.get(t).and_then(|&c| takes(&pattern[p..], c)) {
+            (p, t) = (p + length, t + 1);
+            continue;
+        }
+        let Some((at, reach)) = star.filter(|(_, reach)| *reach < text.len()) else { return false };
+        star = Some((at, reach + 1));
+        (p, t) = (at + 1, reach + 1);
+    }
+}
+
+/// How many characters of the pattern stand for the character; `None` if it does not fit.
+fn takes(pattern: &[char], c: char) -> Option<usize> {
+    match pattern {
+        ['?', ..] => Some(1),
+        ['\\', p, ..] => (*p == c).then_some(2),
+        ['[', set @ ..] => {
+            let end = set.iter().position(|&c| c == ']')?;
+            is_in(&set[..end], c).then_some(end + 2)
+        }
+        [p, ..] => (*p == c).then_some(1),
+        [] => None,
     }
 }
 
@@ -49,6 +71,9 @@ mod tests {
         assert!(glob("sd[a-z]*", "sda") && glob("sd*[!0-9]", "sda") && !glob("sd*[!0-9]", "sda1"));
         assert!(glob("nvme?n*", "nvme0n1") && !glob("nvme?n*", "sda"));
         assert!(glob("*\\[none\\]*", "[none] bfq") && !glob("\\[none\\]", "n") && glob("", ""));
-        assert!(!glob(&"*a".repeat(9), &"b".repeat(20)) && glob("****", "x"));
+        assert!(glob("****", "x") && glob("*ab", "aab") && glob("a*b*c", "axbxbxc") && !glob("a*b", "axc"));
+        assert!(!glob("[", "[") && !glob("", "x") && !glob("\\", "a") && glob("*", ""));
+        // A row of stars does not cost a power of their number.
+        assert!(!glob(&"*a".repeat(50), &"a".repeat(49)) && !glob(&"a*".repeat(50), &"b".repeat(1000)));
     }
 }
