@@ -350,6 +350,7 @@ fn kind(name: &str, bus: Bus, rotational: bool, model: &str) -> Kind {
         Bus::Usb | Bus::Sata | Bus::Sas => Kind::Rotating,
         Bus::None if is_numbered(name, "loop") => Kind::Loop,
         Bus::None if is_numbered(name, "dm-") || name.starts_with("md") => Kind::Stacked,
+        Bus::None if ["bcache", "drbd"].iter().any(|p| is_numbered(name, p)) => Kind::Stacked,
         Bus::None if ["nbd", "rbd"].iter().any(|p| is_numbered(name, p)) => Kind::Network,
         Bus::None => Kind::Virtual,
     }

@@ -123,7 +123,8 @@ impl Machine {
         Some((self.rules.get(rule)?, value))
     }
 
-    /// The last udev rule that sets `queue/NAME` of the disk, if it is certain that the rule matches and that no later one does.
+    /// The last udev rule that sets `queue/NAME` of the disk, if it is certain that the rule matches and that
+    /// no later one does.
     pub(crate) fn certain_rule_for<'a>(&'a self, disk: &Disk, name: &str) -> Option<(&'a Rule, &'a str)> {
         let (rule, value, is_certain) = self.effects_for(disk)?.setting(name)?;
         is_certain.then_some((self.rules.get(rule)?, value))

@@ -10,11 +10,12 @@
 //! ```
 //!
 //! A disk belongs to the first instance of `disk` that takes it, in the order of `priority` and then of
-//! sections; no other one sets anything for it. Disks that can be taken out, and cards, belong to none.
+//! sections; no other one sets anything for it. Disks that can be taken out, and cards, belong to none. An
+//! instance of `sysfs` writes to paths: `/sys/block/sd*/queue/scheduler=bfq`.
 //!
 //! What this does not do: run the functions `${f:…}` of a profile. A value with one is unknown.
 //
-//= tuned.conf(5); https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/9, "Customizing TuneD profiles"
+//= tuned.conf(5); Red Hat Enterprise Linux 9, "Customizing TuneD profiles"
 
 use std::collections::BTreeMap;
 
@@ -84,8 +85,9 @@ impl Tuned {
             merge(&mut sections, load(tree, name, &mut left));
         }
         let variables = sections.iter().find(|s| s.name == "variables").cloned();
-        let is_disk = |s: &Section| s.kind() == "disk" && s.is_set("enabled") != Some(false);
-        let mut instances: Vec<Section> = sections.into_iter().filter(is_disk).collect();
+        let is_ours =
+            |s: &Section| matches!(s.kind(), "disk" | "sysfs") && s.is_set("enabled") != Some(false);
+        let mut instances: Vec<Section> = sections.into_iter().filter(is_ours).collect();
         for instance in &mut instances {
             instance.options.values_mut().for_each(|v| *v = expanded(v, variables.as_ref()));
         }
@@ -95,12 +97,24 @@ impl Tuned {
 
     /// The scheduler that it sets for the disk.
     pub(crate) fn for_disk(&self, disk: &Disk) -> Option<&str> {
+        let set = self.by_path(disk).or_else(|| self.by_plug_in(disk))?;
+        Some(set).filter(|e| !e.is_empty() && !e.contains("${"))
+    }
+
+    fn by_plug_in(&self, disk: &Disk) -> Option<&str> {
         if disk.removable || disk.bus == Bus::Mmc {
             return None;
         }
-        let instance = self.instances.iter().find(|i| i.takes(disk) != Some(false))?;
-        let elevator = instance.takes(disk).and(instance.option("elevator"))?;
-        Some(elevator).filter(|e| !e.is_empty() && !e.contains("${"))
+        let mut disks = self.instances.iter().filter(|i| i.kind() == "disk");
+        let instance = disks.find(|i| i.takes(disk) != Some(false))?;
+        instance.takes(disk).and(instance.option("elevator"))
+    }
+
+    fn by_path(&self, disk: &Disk) -> Option<&str> {
+        let path = format!("/sys/block/{}/queue/scheduler", disk.name);
+        let mut paths = self.instances.iter().filter(|i| i.kind() == "sysfs").flat_map(|i| &i.options);
+        // Of two patterns that fit, the last counts.
+        paths.rfind(|(pattern, _)| glob(pattern, &path)).map(|(_, value)| value.as_str())
     }
 }
 
