@@ -178,7 +178,7 @@ impl Disk {
         self.queue.get("zoned").is_some_and(|z| z == "host-managed")
     }
 
-    /// Whether the disk has the queue of kernels before 5.0, with the schedulers `noop`, `deadline` and `cfq`.
+    /// Whether the disk has the queue of kernels before 5.0: its schedulers are `noop`, `deadline` and `cfq`.
     #[must_use]
     pub fn has_old_queue(&self) -> bool {
         self.offered.iter().any(|s| matches!(s.as_str(), "noop" | "deadline" | "cfq"))
@@ -377,9 +377,9 @@ fn made_by(vendor: &str, model: &str, bus: Bus, path: &str) -> Option<Kind> {
 }
 
 /// Vendors, in small letters, whose SCSI disks are those of guests or of targets made of software.
-const HYPERVISORS: [&str; 12] = [
+const HYPERVISORS: [&str; 14] = [
     "msft", "vmware", "vmware,", "qemu", "google", "nutanix", "bhyve", "xen", "linux", "lio-org", "iet",
-    "vbox",
+    "vbox", "aix", "xensrc",
 ];
 
 /// How the models of ATA disks of hypervisors, and of some SCSI disks, begin.
@@ -396,11 +396,28 @@ const HYPERVISOR_MODELS: [&str; 10] = [
     "parallels ",
 ];
 
-/// Vendors of RAID controllers, as their volumes have them.
-const ARRAYS: [&str; 6] = ["adaptec", "areca", "avago", "lsi", "3ware", "amcc"];
+/// Vendors of RAID controllers and of storage arrays, as their volumes have them.
+const ARRAYS: [&str; 16] = [
+    "adaptec",
+    "areca",
+    "avago",
+    "lsi",
+    "3ware",
+    "amcc",
+    "netapp",
+    "pure",
+    "dgc",
+    "emc",
+    "nimble",
+    "3pardata",
+    "compelnt",
+    "infinidat",
+    "synology",
+    "truenas",
+];
 
 /// Words in the models of volumes of RAID controllers.
-const ARRAY_MODELS: [&str; 5] = ["perc ", "megaraid", "serveraid", "logical volume", "raid"];
+const ARRAY_MODELS: [&str; 6] = ["perc ", "megaraid", "serveraid", "logical volume", "raid", "msa "];
 
 /// Whether a disk on USB is a stick or a card by its model. Sticks report themselves as rotating disks, so
 /// the kernel's word does not tell.

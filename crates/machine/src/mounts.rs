@@ -26,23 +26,46 @@ impl Mount {
 
     /// The file systems that are on a disk that `/sys/block` knows.
     pub(crate) fn all(tree: &Tree) -> Vec<Self> {
-        let text = tree.text("proc/self/mounts").unwrap_or_default();
         let disks = tree.names("sys/block");
-        text.lines().filter_map(|line| Self::parse(tree, &disks, line)).collect()
+        let text = ["proc/self/mounts", "proc/mounts"].iter().find_map(|f| tree.text(f));
+        let lines: Vec<[String; 4]> = match text {
+            Some(text) => text.lines().filter_map(four_words).collect(),
+            // A copy may have the other list only.
+            None => {
+                let text = tree.text("proc/self/mountinfo").unwrap_or_default();
+                text.lines().filter_map(of_mountinfo).collect()
+            }
+        };
+        lines.iter().filter_map(|words| Self::new(tree, &disks, words)).collect()
     }
 
-    fn parse(tree: &Tree, disks: &[String], line: &str) -> Option<Self> {
-        let mut words = line.split(' ');
-        let (device, folder, fs, options) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    fn new(tree: &Tree, disks: &[String], words: &[String; 4]) -> Option<Self> {
+        let [device, folder, fs, options] = words;
         let disk = disk_of(tree, disks, &unescaped(device))?;
         Some(Self {
             disk,
-            device: device.to_owned(),
+            device: device.clone(),
             folder: unescaped(folder),
-            fs: fs.to_owned(),
+            fs: fs.clone(),
             options: options.split(',').map(str::to_owned).collect(),
         })
     }
+}
+
+/// Device, folder, type and options, as `/proc/self/mounts` has them.
+fn four_words(line: &str) -> Option<[String; 4]> {
+    let mut words = line.split(' ').map(str::to_owned);
+    Some([words.next()?, words.next()?, words.next()?, words.next()?])
+}
+
+/// Device, folder, type and options of a line of `/proc/self/mountinfo`, which has the options of the mount and those of the
+/// file system apart: `36 35 8:1 / /srv rw,noatime shared:1 - ext4 /dev/sda1 rw,discard`.
+fn of_mountinfo(line: &str) -> Option<[String; 4]> {
+    let (mount, fs) = line.split_once(" - ")?;
+    let (mut mount, mut fs) = (mount.split(' ').skip(4), fs.split(' '));
+    let (folder, of_mount) = (mount.next()?, mount.next()?);
+    let (kind, device, of_fs) = (fs.next()?, fs.next()?, fs.next()?);
+    Some([device.to_owned(), folder.to_owned(), kind.to_owned(), format!("{of_mount},{of_fs}")])
 }
 
 /// The path with `\040` and other characters in octal as they are.

@@ -172,7 +172,12 @@ impl Root {
                 self.write(rest, "");
             }
             path => match rest.strip_prefix("-> ") {
-                Some(target) => symlink(target, self.place(path)).unwrap(),
+                Some(target) => {
+                    let place = self.place(path);
+                    // A machine has some files before its text.
+                    let _ = std::fs::remove_file(&place);
+                    symlink(target, place).unwrap();
+                }
                 None => self.write(path, rest.strip_prefix("= ").unwrap_or_default()),
             },
         }

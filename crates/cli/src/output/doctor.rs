@@ -51,7 +51,7 @@ fn row(machine: &Machine, disk: &Disk) -> Vec<Cell> {
     let requests = disk.queue.get("nr_requests").map(|n| format!("{n} requests"));
     let words = [
         disk.name.clone(),
-        disk.kind.name().to_owned(),
+        kind(disk),
         disk.bus.name().to_owned(),
         size(disk.bytes),
         disk.model.clone(),
@@ -62,6 +62,17 @@ fn row(machine: &Machine, disk: &Disk) -> Vec<Cell> {
     ];
     // A device names its own model, and a terminal must not obey it.
     words.into_iter().map(|w| Cell::label(printable(&w))).collect()
+}
+
+/// The kind, with what else decides about a scheduler.
+fn kind(disk: &Disk) -> String {
+    let name = disk.kind.name();
+    match (disk.is_path, disk.is_zoned()) {
+        (true, _) => format!("{name} (path)"),
+        (_, true) => format!("{name} (zoned)"),
+        _ if disk.is_multipath => "multipath disk".to_owned(),
+        _ => name.to_owned(),
+    }
 }
 
 /// A size as disks are sold: powers of 1000.

@@ -5,6 +5,7 @@ use crate::disks::Disk;
 use crate::finding::{Finding, Severity, Subject};
 use crate::lab::{Comparison, Load, Setting};
 use crate::machine::Machine;
+use crate::text::shell_word;
 
 /// A group's weight that is not the default, in words.
 fn weight(machine: &Machine) -> Option<String> {
@@ -68,7 +69,8 @@ pub(super) fn weight_squeezed(machine: &Machine, findings: &mut Vec<Finding>) {
                equal. Weights of at most 100 keep their proportion.";
     let mut finding = Finding::about_machine(Severity::Fault, what, why);
     let scale = (*low).max(*most);
-    let set = |unit: &str, weight: u32| format!("systemctl set-property {unit} IOWeight={weight}");
+    let set =
+        |unit: &str, weight: u32| format!("systemctl set-property {} IOWeight={weight}", shell_word(unit));
     let small = |w: u32| (w * 100 / scale).max(1);
     finding.mend = format!("{}; {}", set(&first.name, small(*low)), set(&last.name, small(*most)));
     finding.undo = format!("{}; {}", set(&first.name, *low), set(&last.name, *most));
@@ -87,8 +89,9 @@ pub(super) fn device_weight(machine: &Machine, findings: &mut Vec<Finding>) {
         let mut finding = Finding::about_machine(Severity::Fault, what, why);
         finding.subject = Subject::Disk(disk.name.clone());
         let weight = unit.value.split_whitespace().nth(1).unwrap_or("100");
-        finding.mend = format!("systemctl set-property {} IOWeight={weight}", unit.name);
-        finding.undo = format!("systemctl set-property {} IOWeight=", unit.name);
+        let name = shell_word(&unit.name);
+        finding.mend = format!("systemctl set-property {name} {}", shell_word(&format!("IOWeight={weight}")));
+        finding.undo = format!("systemctl set-property {name} IOWeight=");
         findings.push(finding);
     }
 }

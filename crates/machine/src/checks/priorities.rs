@@ -1,7 +1,8 @@
 //! I/O priorities that have no effect.
 //!
 //! bfq and cfq honour classes and levels. mq-deadline honours classes, since Linux 5.14. kyber, `none`, and
-//! the old noop and deadline honour nothing. A drive may honour priorities of commands itself, which needs a switch that is off by default.
+//! the old noop and deadline honour nothing. A drive may honour priorities of commands itself, which needs a
+//! switch that is off by default.
 
 use crate::disks::Disk;
 use crate::finding::{Finding, Severity};

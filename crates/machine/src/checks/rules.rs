@@ -4,6 +4,7 @@ use crate::disks::{Bus, Disk};
 use crate::finding::{Finding, Severity};
 use crate::machine::{Machine, is_foreign};
 use crate::setters::{Setter, elevator as elevator_word};
+use crate::text::shell_word;
 use crate::udev::{Matches, Rule};
 
 /// The schedulers of kernels since 5.0. Others were removed.
@@ -64,8 +65,14 @@ pub(super) fn no_such_scheduler(machine: &Machine, findings: &mut Vec<Finding>) 
             "noop" => "none",
             _ => "mq-deadline",
         };
-        let edit =
-            |from: &str, to: &str| format!("sed -i '{}s/\"{from}\"/\"{to}\"/' {}", rule.line, rule.file);
+        let file = shell_word(&rule.file);
+        let edit = |from: &str, to: &str| {
+            if from.chars().chain(to.chars()).all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
+                format!("sed -i '{}s/\"{from}\"/\"{to}\"/' {file}", rule.line)
+            } else {
+                format!("# write {to} for {from} in line {} of {file}", rule.line)
+            }
+        };
         (finding.mend, finding.undo) = (edit(name, new), edit(new, name));
         findings.push(finding);
     }
@@ -107,7 +114,7 @@ pub(super) fn no_such_disk(machine: &Machine, findings: &mut Vec<Finding>) {
             format!("{} is for a disk with the serial number {serial}, which is not there.", place(rule));
         let why = "It does nothing. If the disk is only unplugged, leave it.";
         let mut finding = Finding::about_machine(Severity::Advice, what, why);
-        let (file, line) = (&rule.file, rule.line);
+        let (file, line) = (shell_word(&rule.file), rule.line);
         finding.mend = format!("sed -i '{line}s/^/#/' {file}");
         finding.undo = format!("sed -i '{line}s/^#//' {file}");
         findings.push(finding);
@@ -153,7 +160,7 @@ pub(super) fn disagree(machine: &Machine, findings: &mut Vec<Finding>) {
                 Setter::Tlp(file) => (
                     "TLP",
                     file.clone(),
-                    format!("sed -i 's/^DISK_IOSCHED/#DISK_IOSCHED/' {file} && tlp start"),
+                    format!("sed -i 's/^DISK_IOSCHED/#DISK_IOSCHED/' {} && tlp start", shell_word(&file)),
                 ),
                 _ => continue,
             };
@@ -165,7 +172,7 @@ pub(super) fn disagree(machine: &Machine, findings: &mut Vec<Finding>) {
             let why = "Which one wins depends on which comes last, at each start and each plugging in.";
             let mut finding = Finding::about(disk, Severity::Fault, what, why);
             finding.undo = if name == "TLP" {
-                format!("sed -i 's/^#DISK_IOSCHED/DISK_IOSCHED/' {file} && tlp start")
+                format!("sed -i 's/^#DISK_IOSCHED/DISK_IOSCHED/' {} && tlp start", shell_word(&file))
             } else {
                 format!("# put elevator={other} back, then: systemctl restart tuned")
             };

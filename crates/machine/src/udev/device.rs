@@ -6,7 +6,7 @@
 //!                                           1-2      ◄── SUBSYSTEMS=="usb", ATTRS{idVendor}=="0951"
 //! ```
 //!
-//! Conditions on parents (`KERNELS`, `SUBSYSTEMS`, `DRIVERS`, `ATTRS`) must all hold for one of these devices.
+//! Conditions on parents (`KERNELS`, `SUBSYSTEMS`, `DRIVERS`, `ATTRS`) must all hold for one of these.
 //
 //= udev(7)
 
@@ -73,7 +73,7 @@ impl<'a> Device<'a> {
                 Matches::Maybe
             };
         }
-        // The scheduler was another one when the rule ran: a pattern with a bracket asks for what was in force.
+        // The scheduler was another one when the rule ran: a bracket in a pattern asks for what was in force.
         if condition.key == "ATTR{queue/scheduler}" && condition.pattern.contains(['[', '\\']) {
             return Matches::Maybe;
         }
@@ -205,8 +205,8 @@ fn judge(condition: &Condition, value: Value) -> Matches {
     if values.iter().any(fits) == condition.differs { Matches::No } else { Matches::Yes }
 }
 
-/// The folders of the disk and of the devices that it hangs on. A folder without a file `uevent` is no device,
-/// if the tree has such files at all.
+/// The folders of the disk and of the devices that it hangs on. A folder without a file `uevent` is no
+/// device, if the tree has such files at all.
 fn chain(tree: &Tree, disk: &str) -> Vec<String> {
     let Some(link) = tree.link(&format!("sys/block/{disk}")) else {
         return vec![format!("sys/block/{disk}")];
