@@ -85,6 +85,10 @@ pub(super) fn not_in_force(machine: &Machine, findings: &mut Vec<Finding>) {
         if wanted == now || !exists(machine, wanted) {
             continue;
         }
+        // A zoned disk may need its own scheduler, and the kernel then refuses a rule for all disks.
+        if disk.is_zoned() && !disk.offered.iter().any(|s| s == wanted) {
+            continue;
+        }
         // A daemon that sets another is a finding of its own.
         if matches!(machine.setter(disk), Some(Setter::Tuned(_) | Setter::Tlp(_))) {
             continue;

@@ -120,6 +120,9 @@ impl<'a> Device<'a> {
     /// The attribute of a device. One that is missing in a folder that is there is missing; a copy of
     /// another machine may lack a folder.
     fn attribute(&self, folder: &str, file: &str) -> Value {
+        if let Some((device, file)) = file.strip_prefix('[').and_then(|f| f.split_once(']')) {
+            return self.attribute_of_other(device, file);
+        }
         let path = format!("{folder}/{file}");
         match self.tree.text_if_readable(&path) {
             Some(text) => Value::Of(vec![text]),
@@ -129,6 +132,15 @@ impl<'a> Device<'a> {
                 _ => Value::Unknown,
             },
         }
+    }
+
+    /// The attribute of a device elsewhere: `[dmi/id]sys_vendor` is that of device `id` of subsystem `dmi`.
+    fn attribute_of_other(&self, device: &str, file: &str) -> Value {
+        let Some((subsystem, name)) = device.split_once('/') else { return Value::Unknown };
+        let folders =
+            [format!("sys/class/{subsystem}/{name}"), format!("sys/bus/{subsystem}/devices/{name}")];
+        let text = folders.iter().find_map(|f| self.tree.text_if_readable(&format!("{f}/{file}")));
+        text.map_or(Value::Unknown, |t| Value::Of(vec![t]))
     }
 
     /// Whether there is a file of that name, from the device's folder or from the root.

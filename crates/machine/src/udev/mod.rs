@@ -5,7 +5,8 @@
 //! `GOTO` jumps forward to its `LABEL`.
 //!
 //! What this does not do: run programs or import databases. A rule that asks for such things *may* match, and
-//! after a jump that may happen, all up to the label *may* match.
+//! after a jump that may happen, all up to the label *may* match. Of the commands that rules run,
+//! `echo NAME > …/queue/scheduler` is read.
 
 mod device;
 mod glob;
@@ -123,6 +124,13 @@ impl Effects {
                 name: name.clone(),
                 value: Some(value.clone()).filter(|v| !v.contains(['$', '%'])),
                 is_certain,
+            }));
+            // A program may do it, or not.
+            effects.assignments.extend(rule.writes.iter().map(|(name, value)| Assignment {
+                rule: number,
+                name: name.clone(),
+                value: Some(value.clone()),
+                is_certain: false,
             }));
             match rule.goto.as_deref() {
                 Some(label) if is_certain => jump = Some(label),

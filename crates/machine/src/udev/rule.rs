@@ -12,6 +12,8 @@ pub struct Rule {
     pub(super) conditions: Vec<Condition>,
     /// What is assigned to files of `queue/`: name and value, such as `scheduler` and `bfq`.
     pub sets: Vec<(String, String)>,
+    /// What programs that the rule runs write to files of `queue/`, as far as their commands say it.
+    pub(super) writes: Vec<(String, String)>,
     /// What is assigned to properties; no value for one that is not known.
     pub(super) properties: Vec<(String, Option<String>)>,
     pub(super) goto: Option<String>,
@@ -51,7 +53,11 @@ impl Rule {
     }
 
     fn does_something(&self) -> bool {
-        !self.sets.is_empty() || !self.properties.is_empty() || self.goto.is_some() || self.label.is_some()
+        !self.sets.is_empty()
+            || !self.writes.is_empty()
+            || !self.properties.is_empty()
+            || self.goto.is_some()
+            || self.label.is_some()
     }
 
     fn parse_line(file: &str, line: usize, text: &str) -> Option<Self> {
@@ -69,6 +75,7 @@ impl Rule {
                 _ if !is_assigned => rule.must_hold(key, operator, value, ignores_case),
                 ("GOTO", ..) => rule.goto = Some(value),
                 ("LABEL", ..) => rule.label = Some(value),
+                ("RUN" | "RUN{program}", ..) => rule.writes.extend(write_to_scheduler(&value)),
                 (_, Some(name), _) => rule.sets.push((name.to_owned(), value)),
                 (_, _, Some(name)) => {
                     let is_plain = !value.contains(['$', '%']) && matches!(operator, "=" | ":=");
@@ -96,6 +103,14 @@ impl Rule {
     pub(crate) fn asks_for_scheduler(&self) -> bool {
         self.conditions.iter().any(|c| c.key == "ATTR{queue/scheduler}")
     }
+}
+
+/// What a command like `/bin/sh -c 'echo bfq > /sys/block/%k/queue/scheduler'` writes.
+fn write_to_scheduler(command: &str) -> Option<(String, String)> {
+    let (before, _) = command.split_once("queue/scheduler")?;
+    let (_, written) = before.rsplit_once("echo ")?;
+    let name = written.split(['>', ' ', ';']).find(|w| !w.is_empty())?.trim_matches(['"', '\'', '\\']);
+    Some(("scheduler".to_owned(), name.to_owned()))
 }
 
 /// The name in `ATTR{queue/NAME}` or `ATTR{queue/iosched/NAME}`, without `queue/`.
@@ -165,6 +180,16 @@ mod tests {
         assert_eq!(rules[0].sets, [("scheduler".to_owned(), "bfq".to_owned())]);
         let first = &rules[0].conditions[0];
         assert_eq!((first.key.as_str(), first.differs, first.pattern.as_str()), ("ACTION", true, "remove"));
+    }
+
+    #[test]
+    fn what_a_command_writes() {
+        let written = |command| write_to_scheduler(command).map(|(_, name)| name);
+        let usual = "/bin/sh -c 'echo bfq > /sys/block/%k/queue/scheduler'";
+        assert_eq!(written(usual).as_deref(), Some("bfq"));
+        assert_eq!(written("/bin/sh -c 'echo none>/sys$devpath/queue/scheduler'").as_deref(), Some("none"));
+        assert_eq!(written("/bin/set queue/scheduler"), None);
+        assert_eq!(written("echo  > queue/scheduler"), None);
     }
 
     #[test]
