@@ -7,6 +7,7 @@ use fairhead_device::{DeviceParams, preset_names};
 use fairhead_lab::plan::{Setting, choose_clients, choose_preset, with_host};
 use fairhead_lab::workloads::WORKLOADS;
 use fairhead_lab::{Plan, Scheduler, tunables};
+use fairhead_machine::text::printable;
 use fairhead_machine::{Machine, Tree, similar_preset};
 use fairhead_sim::Host;
 use fairhead_sim::job::{self, JobFile, Surroundings, nearest};
@@ -118,7 +119,7 @@ fn like_device(name: &str) -> Result<(String, DeviceParams), CliError> {
     };
     out::note(&format!(
         "/dev/{name} is a {kind} ({}): simulated as {preset}; `fairhead calibrate` measures the disk itself",
-        disk.model
+        printable(&disk.model)
     ));
     let params = DeviceParams::preset(preset).map_err(|e| CliError::Failed(e.to_string()))?;
     Ok((preset.to_owned(), params))

@@ -18,6 +18,7 @@ use crate::identity::Identity;
 use crate::machine::Machine;
 use crate::queue::{Queue, QueueError, RESET, Settings};
 use crate::rule_file::{RuleFile, difference};
+use crate::text::printable;
 use crate::tree::Tree;
 
 /// What would be done to a disk.
@@ -74,7 +75,13 @@ impl Plan {
             Some(earlier) => earlier.identity.clone(),
             None => Identity::of(disk, &machine.disks)?,
         };
-        let file = RuleFile { disk: disk.name.clone(), model: plain(&disk.model), identity, before, sets };
+        let file = RuleFile {
+            disk: disk.name.clone(),
+            model: printable(&disk.model).into_owned(),
+            identity,
+            before,
+            sets,
+        };
         let (path, old) = found.map_or_else(|| (file.path(), String::new()), |f| (f.path, f.text));
         Ok(Self { path, old, new: Some(file.text()), present, target, resets })
     }
@@ -177,11 +184,6 @@ impl Plan {
 
 fn edited(path: &str) -> String {
     format!("/{path} was edited by hand, so it stays as it is; remove it yourself to go on: rm /{path}")
-}
-
-/// A model as a comment may have it.
-fn plain(model: &str) -> String {
-    model.chars().filter(|c| !c.is_control()).collect()
 }
 
 fn is_reset(name: &str) -> bool {

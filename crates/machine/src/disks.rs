@@ -1,6 +1,7 @@
 //! The disks of a machine, as `/sys/block` describes them.
 
 use crate::keys;
+use crate::locate::disk_of_partition;
 use crate::ncq;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub enum Kind {
     Emmc,
     /// A disk of a hypervisor. What is below it cannot be seen.
     Virtual,
+    /// A volume of a RAID controller or of a storage array. What it is made of cannot be seen.
+    Volume,
     /// A file as a disk.
     Loop,
     /// A disk made of others: device mapper or md.
@@ -39,6 +42,7 @@ impl Kind {
             Self::Card => "flash card or stick",
             Self::Emmc => "eMMC device",
             Self::Virtual => "virtual disk",
+            Self::Volume => "volume of an array",
             Self::Loop => "file as a disk (loop)",
             Self::Stacked => "made of other disks",
             Self::Network => "network disk",
@@ -103,10 +107,18 @@ pub struct Disk {
     pub identity: BTreeMap<&'static str, String>,
     /// Whether udev's database has an entry for the disk.
     pub is_in_database: bool,
+    /// The properties of the disk in udev's database.
+    pub properties: BTreeMap<String, String>,
+    /// The links to the disk below `/dev`, such as `disk/by-id/ata-WDC_1`.
+    pub links: Vec<String>,
     /// The size in bytes.
     pub bytes: u64,
     /// Whether the kernel takes it for a rotating disk.
     pub rotational: bool,
+    /// Whether the disk cannot be written.
+    pub read_only: bool,
+    /// Whether the device says that it can be taken out.
+    pub removable: bool,
     /// The number of hardware queues.
     pub hardware_queues: usize,
     /// How many commands the device takes at once, where the kernel says so (SCSI).
@@ -123,10 +135,14 @@ pub struct Disk {
     pub tunables: BTreeMap<String, String>,
     /// Whether the device itself has a volatile write cache, where the kernel asked it (SCSI).
     pub device_write_back: Option<bool>,
-    /// The disks that it is made of.
+    /// The disks that it is made of. For a partition stands its disk.
     pub below: Vec<String>,
-    /// The disks that are made of it.
+    /// The disks that are made of it or of its partitions.
     pub above: Vec<String>,
+    /// Whether it is a multipath disk: its requests are scheduled here and not on the paths below.
+    pub is_multipath: bool,
+    /// Whether it is one path of a multipath disk.
+    pub is_path: bool,
     /// What a loop device is made of.
     pub backing: Option<Loop>,
 }
@@ -150,14 +166,55 @@ impl Disk {
         self.scheduler.as_deref() == Some(scheduler)
     }
 
-    /// Reads all disks, without those that are empty and those of the kernel's own use (memory, floppy and
-    /// optical disks).
+    /// Whether the disk has zones: `queue/zoned` is `host-managed` or `host-aware`.
+    #[must_use]
+    pub fn is_zoned(&self) -> bool {
+        self.is_host_managed() || self.queue.get("zoned").is_some_and(|z| z == "host-aware")
+    }
+
+    /// Whether the disk has zones that take writes in order only.
+    #[must_use]
+    pub fn is_host_managed(&self) -> bool {
+        self.queue.get("zoned").is_some_and(|z| z == "host-managed")
+    }
+
+    /// Whether the disk has the queue of kernels before 5.0: its schedulers are `noop`, `deadline` and `cfq`.
+    #[must_use]
+    pub fn has_old_queue(&self) -> bool {
+        self.offered.iter().any(|s| matches!(s.as_str(), "noop" | "deadline" | "cfq"))
+    }
+
+    /// Whether requests of programs are scheduled here: not on a layer above, nor on a path of a multipath
+    /// disk, nor on a loop device.
+    #[must_use]
+    pub fn schedules(&self) -> bool {
+        let is_layer = !self.below.is_empty() && !self.is_multipath;
+        self.scheduler.is_some() && !self.is_path && !is_layer && self.kind != Kind::Loop
+    }
+
+    /// The scheduler that shares the disk between programs and groups: `bfq`, or `cfq` on the old queue.
+    #[must_use]
+    pub fn fair_scheduler(&self) -> &'static str {
+        if self.has_old_queue() { "cfq" } else { "bfq" }
+    }
+
+    /// Reads all disks, without those that are empty, those that the kernel hides (the paths of an NVMe
+    /// namespace), and those of the kernel's own use (memory, floppy and optical disks, boot partitions of
+    /// eMMC devices).
     pub(crate) fn all(tree: &Tree) -> Vec<Self> {
-        tree.names("sys/block").iter().filter_map(|name| Self::read(tree, name)).collect()
+        let names = tree.names("sys/block");
+        let mut disks: Vec<Self> = names.iter().filter_map(|name| Self::read(tree, name)).collect();
+        let is_multipath = |d: &&Self| d.is_multipath;
+        let paths: Vec<String> = disks.iter().filter(is_multipath).flat_map(|d| d.below.clone()).collect();
+        let heads: Vec<String> = disks.iter().filter(is_multipath).map(|d| d.name.clone()).collect();
+        for disk in &mut disks {
+            disk.is_path = paths.contains(&disk.name) || disk.above.iter().any(|a| heads.contains(a));
+        }
+        disks
     }
 
     fn read(tree: &Tree, name: &str) -> Option<Self> {
-        if ["ram", "zram", "fd", "sr"].iter().any(|p| is_numbered(name, p)) {
+        if is_of_the_kernels_use(name) || tree.number(&format!("sys/block/{name}/hidden")) == Some(1) {
             return None;
         }
         let file = |path: &str| format!("sys/block/{name}/{path}");
@@ -173,7 +230,9 @@ impl Disk {
             // Cards have a name instead.
             model = tree.text(&file("device/name")).unwrap_or_default();
         }
-        let mut kind = kind(name, bus, rotational, &model);
+        let vendor = tree.text(&file("device/vendor")).unwrap_or_default();
+        let mut kind =
+            made_by(&vendor, &model, bus, &path).unwrap_or_else(|| kind(name, bus, rotational, &model));
         if bus == Bus::Mmc && tree.text(&file("device/type")).as_deref() == Some("MMC") {
             kind = Kind::Emmc;
         }
@@ -186,7 +245,9 @@ impl Disk {
             .text(&file("loop/backing_file"))
             .map(|path| Loop { file: path, direct: tree.number(&file("loop/dio")) == Some(1) });
         let device = tree.text(&file("dev")).unwrap_or_default();
-        let identity = keys::read(tree, name);
+        let database = keys::Database::read(tree, &device);
+        let identity = keys::read(tree, name, &database);
+        let flag = |path: &str| tree.number(&file(path)) == Some(1);
         Some(Self {
             name: name.to_owned(),
             kind,
@@ -194,9 +255,13 @@ impl Disk {
             model,
             id_serial: identity.get("ENV{ID_SERIAL}").cloned(),
             identity,
-            is_in_database: tree.exists(&format!("run/udev/data/b{device}")),
+            is_in_database: database.exists,
+            properties: database.properties,
+            links: database.links,
             bytes: sectors * 512,
             rotational,
+            read_only: flag("ro"),
+            removable: flag("removable"),
             hardware_queues: tree.names(&file("mq")).len().max(1),
             device_depth: tree.number(&file("device/queue_depth")),
             can_queue: ncq::is_able(tree, name),
@@ -205,8 +270,10 @@ impl Disk {
             queue: read_all("queue"),
             tunables: read_all("queue/iosched"),
             device_write_back: device_write_back(tree, name),
-            below: tree.names(&file("slaves")),
-            above: tree.names(&file("holders")),
+            below: below(tree, name),
+            above: above(tree, name),
+            is_multipath: tree.text(&file("dm/uuid")).is_some_and(|id| id.starts_with("mpath-")),
+            is_path: false,
             backing,
         })
     }
@@ -215,6 +282,41 @@ impl Disk {
 /// Whether the name is the prefix and a number.
 fn is_numbered(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Whether programs have no use for the disk of that name: memory, floppy and optical disks, and the
+/// partitions of an eMMC device that hold its boot loader and its keys.
+fn is_of_the_kernels_use(name: &str) -> bool {
+    if ["ram", "zram", "fd", "sr"].iter().any(|p| is_numbered(name, p)) {
+        return true;
+    }
+    let part = name.strip_prefix("mmcblk").map(|n| n.trim_start_matches(|c: char| c.is_ascii_digit()));
+    part.is_some_and(|p| p == "rpmb" || is_numbered(p, "boot"))
+}
+
+/// The disks that the disk is made of, in order. A layer over a partition is one over its disk.
+fn below(tree: &Tree, name: &str) -> Vec<String> {
+    let slaves = tree.names(&format!("sys/block/{name}/slaves"));
+    let disk = |slave: String| {
+        let is_disk = tree.exists(&format!("sys/block/{slave}"));
+        if is_disk { slave } else { disk_of_partition(tree, &slave).unwrap_or(slave) }
+    };
+    let mut disks: Vec<String> = slaves.into_iter().map(disk).collect();
+    disks.sort();
+    disks.dedup();
+    disks
+}
+
+/// The disks that are made of the disk or of its partitions, in order.
+fn above(tree: &Tree, name: &str) -> Vec<String> {
+    let folder = format!("sys/block/{name}");
+    let mut disks = tree.names(&format!("{folder}/holders"));
+    for part in tree.names(&folder).into_iter().filter(|n| n.starts_with(name)) {
+        disks.extend(tree.names(&format!("{folder}/{part}/holders")));
+    }
+    disks.sort();
+    disks.dedup();
+    disks
 }
 
 /// The bus, by the kernel's name of the disk and its path in `/sys/devices`.
@@ -248,10 +350,74 @@ fn kind(name: &str, bus: Bus, rotational: bool, model: &str) -> Kind {
         Bus::Usb | Bus::Sata | Bus::Sas => Kind::Rotating,
         Bus::None if is_numbered(name, "loop") => Kind::Loop,
         Bus::None if is_numbered(name, "dm-") || name.starts_with("md") => Kind::Stacked,
+        Bus::None if ["bcache", "drbd"].iter().any(|p| is_numbered(name, p)) => Kind::Stacked,
         Bus::None if ["nbd", "rbd"].iter().any(|p| is_numbered(name, p)) => Kind::Network,
         Bus::None => Kind::Virtual,
     }
 }
+
+/// The kind of a disk that only looks like one of its bus: a hypervisor's disk, or a volume of an array. Most
+/// of them say that they rotate.
+fn made_by(vendor: &str, model: &str, bus: Bus, path: &str) -> Option<Kind> {
+    if !matches!(bus, Bus::Sata | Bus::Sas | Bus::Usb) {
+        return None;
+    }
+    let (vendor, model) = (vendor.trim().to_ascii_lowercase(), model.trim().to_ascii_lowercase());
+    let is_hypervisor = HYPERVISORS.contains(&vendor.as_str())
+        || HYPERVISOR_MODELS.iter().any(|m| model.starts_with(m))
+        // Block storage of clouds: Oracle, DigitalOcean, Hetzner, Linode.
+        || matches!(model.as_str(), "blockvolume" | "volume");
+    if is_hypervisor {
+        return Some(Kind::Virtual);
+    }
+    // A remote port of Fibre Channel, a session of iSCSI.
+    let is_remote = path.contains("/rport-") || path.contains("/session");
+    let is_array = ARRAYS.contains(&vendor.as_str()) || ARRAY_MODELS.iter().any(|m| model.contains(m));
+    (is_remote || is_array).then_some(Kind::Volume)
+}
+
+/// Vendors, in small letters, whose SCSI disks are those of guests or of targets made of software.
+const HYPERVISORS: [&str; 14] = [
+    "msft", "vmware", "vmware,", "qemu", "google", "nutanix", "bhyve", "xen", "linux", "lio-org", "iet",
+    "vbox", "aix", "xensrc",
+];
+
+/// How the models of ATA disks of hypervisors, and of some SCSI disks, begin.
+const HYPERVISOR_MODELS: [&str; 10] = [
+    "qemu ",
+    "vbox ",
+    "vmware ",
+    "virtual disk",
+    "virtual hd",
+    "virtual-disk",
+    "bhyve ",
+    "persistentdisk",
+    "ephemeraldisk",
+    "parallels ",
+];
+
+/// Vendors of RAID controllers and of storage arrays, as their volumes have them.
+const ARRAYS: [&str; 16] = [
+    "adaptec",
+    "areca",
+    "avago",
+    "lsi",
+    "3ware",
+    "amcc",
+    "netapp",
+    "pure",
+    "dgc",
+    "emc",
+    "nimble",
+    "3pardata",
+    "compelnt",
+    "infinidat",
+    "synology",
+    "truenas",
+];
+
+/// Words in the models of volumes of RAID controllers.
+const ARRAY_MODELS: [&str; 6] = ["perc ", "megaraid", "serveraid", "logical volume", "raid", "msa "];
 
 /// Whether a disk on USB is a stick or a card by its model. Sticks report themselves as rotating disks, so
 /// the kernel's word does not tell.
@@ -306,6 +472,39 @@ mod tests {
         assert_eq!(schedulers("none [mq-deadline] bfq").0.as_deref(), Some("mq-deadline"));
         assert_eq!(schedulers("none [mq-deadline] bfq").1, ["none", "mq-deadline", "bfq"]);
         assert_eq!(schedulers("none"), (None, vec!["none".to_owned()]));
+    }
+
+    #[test]
+    fn disks_of_hypervisors_and_volumes_by_vendor_and_model() {
+        for (vendor, model) in [
+            ("Msft    ", "Virtual Disk    "),
+            ("VMware  ", "Virtual disk    "),
+            ("VMware, ", "VMware Virtual S"),
+            ("QEMU    ", "QEMU HARDDISK   "),
+            ("ATA     ", "QEMU HARDDISK   "),
+            ("ATA     ", "VBOX HARDDISK   "),
+            ("Google  ", "PersistentDisk  "),
+            ("ORACLE  ", "BlockVolume     "),
+            ("DO      ", "Volume          "),
+        ] {
+            assert_eq!(made_by(vendor, model, Bus::Sas, ""), Some(Kind::Virtual), "{vendor}{model}");
+        }
+        assert_eq!(made_by("DELL", "PERC H730P Mini", Bus::Sas, ""), Some(Kind::Volume));
+        assert_eq!(made_by("HP", "LOGICAL VOLUME", Bus::Sas, ""), Some(Kind::Volume));
+        assert_eq!(made_by("HPE", "MSA 2040 SAN", Bus::Sas, "/host1/rport-1:0-0/"), Some(Kind::Volume));
+        for (vendor, model) in [("ATA", "WDC WD4003"), ("SEAGATE", "ST4000NM0023"), ("ATA", "VK0480GDJXU")] {
+            assert_eq!(made_by(vendor, model, Bus::Sas, "/host0/port-0:0/end_device-0:0"), None);
+        }
+    }
+
+    #[test]
+    fn boot_partitions_of_emmc_devices_are_the_kernels() {
+        for name in ["mmcblk0boot0", "mmcblk2boot1", "mmcblk0rpmb", "zram0", "sr0"] {
+            assert!(is_of_the_kernels_use(name), "{name}");
+        }
+        for name in ["mmcblk0", "mmcblk1gp0", "sda", "loop0", "fda"] {
+            assert!(!is_of_the_kernels_use(name), "{name}");
+        }
     }
 
     #[test]

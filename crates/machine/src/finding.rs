@@ -2,6 +2,7 @@
 
 use crate::disks::Disk;
 use crate::lab::Comparison;
+use crate::text::shell_word;
 
 /// What a finding is about.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -61,7 +62,8 @@ impl Finding {
 
     /// Adds the command that writes `new` to a file of the disk's `queue/`, and the one that writes `old`.
     pub(crate) fn set(mut self, disk: &Disk, file: &str, old: &str, new: &str) -> Self {
-        let command = |value: &str| format!("echo {value} > /sys/block/{}/queue/{file}", disk.name);
+        let place = format!("/sys/block/{}/queue/{file}", disk.name);
+        let command = |value: &str| format!("echo {value} > {}", shell_word(&place));
         (self.mend, self.undo) = (command(new), command(old));
         self
     }

@@ -22,7 +22,7 @@ impl Machine {
         }
         if !name.is_empty() && tree.exists(&format!("sys/block/{name}")) {
             return Err(format!(
-                "{name} is empty, or of the kernel's own use: it has no requests to schedule"
+                "{name} is empty, hidden, or of the kernel's own use: it has no requests to schedule"
             ));
         }
         let names = || self.disks.iter().map(|d| d.name.as_str());

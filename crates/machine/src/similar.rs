@@ -15,6 +15,6 @@ pub fn similar_preset(disk: &Disk) -> Option<&'static str> {
         (Kind::Emmc, _) => Some("emmc51"),
         (Kind::Card, Bus::Mmc) => Some("microsd_a1"),
         (Kind::Card, _) => Some("flashcard2010"),
-        (Kind::Virtual | Kind::Loop | Kind::Stacked | Kind::Network, _) => None,
+        (Kind::Virtual | Kind::Volume | Kind::Loop | Kind::Stacked | Kind::Network, _) => None,
     }
 }

@@ -37,16 +37,18 @@ impl Tree {
 
     /// The file's text without white space around it; `None` if it is missing or may not be read.
     pub(crate) fn text(&self, path: &str) -> Option<String> {
+        self.read(path).map_err(|e| self.note(path, &e)).ok()
+    }
+
+    /// The text of a file that is not missed if it may not be read.
+    pub(crate) fn text_if_readable(&self, path: &str) -> Option<String> {
+        self.read(path).ok()
+    }
+
+    fn read(&self, path: &str) -> std::io::Result<String> {
         let mut text = Vec::new();
-        let read =
-            std::fs::File::open(self.place(path)).and_then(|file| file.take(SIZE_MAX).read_to_end(&mut text));
-        match read {
-            Ok(_) => Some(String::from_utf8_lossy(&text).trim().to_owned()),
-            Err(e) => {
-                self.note(path, &e);
-                None
-            }
-        }
+        std::fs::File::open(self.place(path))?.take(SIZE_MAX).read_to_end(&mut text)?;
+        Ok(String::from_utf8_lossy(&text).trim().to_owned())
     }
 
     /// The file's number.

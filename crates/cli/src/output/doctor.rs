@@ -1,5 +1,6 @@
 //! What the doctor found: a table of disks and the findings one by one, or one JSON object.
 
+use fairhead_machine::text::{printable, printable_json};
 use fairhead_machine::{Disk, Finding, Machine, Setter, Severity, Subject};
 use serde_json::{Value, json};
 
@@ -21,7 +22,8 @@ pub(crate) fn render(d: &Diagnosis<'_>, format: ReportFormat, coloured: bool) ->
     match format {
         ReportFormat::Human => human(d, coloured),
         ReportFormat::Json => {
-            serde_json::to_string_pretty(&object(d)).expect("a JSON value can be written") + "\n"
+            let text = serde_json::to_string_pretty(&object(d)).expect("a JSON value can be written");
+            printable_json(&text).into_owned() + "\n"
         }
     }
 }
@@ -35,7 +37,7 @@ fn human(d: &Diagnosis<'_>, coloured: bool) -> String {
     };
     let mut text = table.render(coloured);
     for line in surroundings(d.machine) {
-        text.push_str(&format!("\n{line}\n"));
+        text.push_str(&format!("\n{}\n", printable(&line)));
     }
     for (n, finding) in d.findings.iter().enumerate() {
         text.push_str(&one(n + 1, finding, d.numbers.get(n).and_then(Option::as_deref)));
@@ -49,7 +51,7 @@ fn row(machine: &Machine, disk: &Disk) -> Vec<Cell> {
     let requests = disk.queue.get("nr_requests").map(|n| format!("{n} requests"));
     let words = [
         disk.name.clone(),
-        disk.kind.name().to_owned(),
+        kind(disk),
         disk.bus.name().to_owned(),
         size(disk.bytes),
         disk.model.clone(),
@@ -58,7 +60,19 @@ fn row(machine: &Machine, disk: &Disk) -> Vec<Cell> {
         disk.scheduler.clone().unwrap_or_else(|| "(no queue)".to_owned()),
         machine.setter(disk).as_ref().map(setter).unwrap_or_default(),
     ];
-    words.into_iter().map(Cell::label).collect()
+    // A device names its own model, and a terminal must not obey it.
+    words.into_iter().map(|w| Cell::label(printable(&w))).collect()
+}
+
+/// The kind, with what else decides about a scheduler.
+fn kind(disk: &Disk) -> String {
+    let name = disk.kind.name();
+    match (disk.is_path, disk.is_zoned()) {
+        (true, _) => format!("{name} (path)"),
+        (_, true) => format!("{name} (zoned)"),
+        _ if disk.is_multipath => "multipath disk".to_owned(),
+        _ => name.to_owned(),
+    }
 }
 
 /// A size as disks are sold: powers of 1000.
@@ -73,7 +87,9 @@ fn setter(setter: &Setter) -> String {
         Setter::Udev(file, line) => format!("{file}:{line}"),
         Setter::Tuned(profile) => format!("tuned, profile {profile}"),
         Setter::Tlp(file) => format!("TLP, {file}"),
+        Setter::CommandLine(word) => format!("the kernel's command line, {word}"),
         Setter::Kernel => "the kernel's default".to_owned(),
+        Setter::Patched => "the patched kernel, or by hand".to_owned(),
         Setter::Unknown => "by hand, or a program".to_owned(),
     }
 }
@@ -100,12 +116,13 @@ fn surroundings(machine: &Machine) -> Vec<String> {
 }
 
 fn one(number: usize, f: &Finding, lab: Option<&str>) -> String {
-    let mut text = format!("\n{number}. {} [{}, {}]\n", f.what, severity(f.severity), f.check);
-    text.push_str(&format!("   Why:  {}\n", f.why));
+    let [what, why, mend, undo] = [&f.what, &f.why, &f.mend, &f.undo].map(|text| printable(text));
+    let mut text = format!("\n{number}. {what} [{}, {}]\n", severity(f.severity), f.check);
+    text.push_str(&format!("   Why:  {why}\n"));
     if let Some(lab) = lab {
         text.push_str(&format!("         {lab}\n"));
     }
-    text.push_str(&format!("   Do:   {}\n   Undo: {}\n", f.mend, f.undo));
+    text.push_str(&format!("   Do:   {mend}\n   Undo: {undo}\n"));
     text
 }
 

@@ -24,6 +24,7 @@ mod conform;
 mod control;
 mod docs;
 mod doctor;
+mod doctor_trees;
 mod emulate;
 mod fio_examples;
 mod groups;

@@ -1,8 +1,9 @@
 //! Write caches, write-back, and discards.
 
-use crate::disks::{Bus, Kind};
+use crate::disks::{Bus, Disk, Kind};
 use crate::finding::{Finding, Severity};
 use crate::machine::Machine;
+use crate::text::shell_word;
 
 pub(super) fn flushes_dropped(machine: &Machine, findings: &mut Vec<Finding>) {
     for disk in &machine.disks {
@@ -24,7 +25,8 @@ pub(super) fn flushes_dropped(machine: &Machine, findings: &mut Vec<Finding>) {
 pub(super) fn throttled_twice(machine: &Machine, findings: &mut Vec<Finding>) {
     for disk in machine.disks.iter().filter(|d| d.runs("bfq")) {
         let Some(us) = disk.queue_number("wbt_lat_usec").filter(|&us| us > 0) else { continue };
-        if shows_what_is_off(&machine.release) && us == if disk.rotational { 75_000 } else { 2_000 } {
+        // Before 6.2 the kernel shows the default also where it has switched wbt off with bfq.
+        if machine.kernel.is_before(6, 2) && us == if disk.rotational { 75_000 } else { 2_000 } {
             continue;
         }
         let what = format!("{} has wbt_lat_usec {us} under bfq.", disk.name);
@@ -35,16 +37,12 @@ pub(super) fn throttled_twice(machine: &Machine, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether the kernel shows the default of `wbt_lat_usec` also where it has switched wbt off with bfq: those
-/// before 6.2 do.
-fn shows_what_is_off(release: &str) -> bool {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse::<u32>().ok());
-    matches!((numbers.next(), numbers.next()), (Some(major), Some(minor)) if (major, minor) < (6, 2))
-}
-
 pub(super) fn unthrottled(machine: &Machine, findings: &mut Vec<Finding>) {
-    for disk in machine.disks.iter().filter(|d| d.kind == Kind::Rotating && !d.runs("bfq")) {
-        if disk.scheduler.is_none() || disk.queue_number("wbt_lat_usec") != Some(0) {
+    // cfq switches wbt off, as bfq does; what other kernels' schedulers do is not known.
+    let unfair = |d: &&Disk| ["none", "mq-deadline", "kyber", "noop", "deadline"].iter().any(|s| d.runs(s));
+    let rotates = |d: &&Disk| d.kind == Kind::Rotating && !d.is_path;
+    for disk in machine.disks.iter().filter(rotates).filter(unfair) {
+        if disk.queue_number("wbt_lat_usec") != Some(0) {
             continue;
         }
         let what = format!("{} is a rotating disk with wbt_lat_usec 0.", disk.name);
@@ -57,20 +55,27 @@ pub(super) fn unthrottled(machine: &Machine, findings: &mut Vec<Finding>) {
 
 pub(super) fn discard_at_once(machine: &Machine, findings: &mut Vec<Finding>) {
     for mount in &machine.mounts {
-        let Some(disk) = machine.disk(&mount.disk) else { continue };
-        let slow = disk.kind == Kind::Ssd && matches!(disk.bus, Bus::Sata | Bus::Usb);
-        // btrfs with discard=async collects them; that is another option's name.
-        if !slow || !mount.has("discard") {
+        let Some(top) = machine.disk(&mount.disk) else { continue };
+        // btrfs with discard=async collects them; that is another option's name. A layer such as LUKS may
+        // not pass them on.
+        if !mount.has("discard") || takes_no_discards(top) {
             continue;
         }
-        let what = format!("{} on {} is mounted with discard.", mount.folder, disk.name);
+        let is_slow =
+            |d: &&Disk| d.kind == Kind::Ssd && matches!(d.bus, Bus::Sata | Bus::Usb) && !takes_no_discards(d);
+        let Some(disk) = machine.bottoms(top).into_iter().find(is_slow) else { continue };
+        let over = if top.name == disk.name { String::new() } else { format!(" (through {})", top.name) };
+        let what = format!("{} on {}{over} is mounted with discard.", mount.folder, disk.name);
         let why = "Each deletion sends discards, and many SATA drives stop all other commands for them. \
                    fstrim once a week does the same at night.";
         let mut finding = Finding::about(disk, Severity::Advice, what, why);
-        finding.mend =
-            format!("systemctl enable --now fstrim.timer && mount -o remount,nodiscard {}", mount.folder);
-        finding.undo =
-            format!("mount -o remount,discard {} && systemctl disable --now fstrim.timer", mount.folder);
+        let folder = shell_word(&mount.folder);
+        finding.mend = format!("systemctl enable --now fstrim.timer && mount -o remount,nodiscard {folder}");
+        finding.undo = format!("mount -o remount,discard {folder} && systemctl disable --now fstrim.timer");
         findings.push(finding);
     }
+}
+
+fn takes_no_discards(disk: &Disk) -> bool {
+    disk.queue_number("discard_max_bytes") == Some(0)
 }

@@ -13,16 +13,34 @@ fn unfit(disk: &Disk, better: &str, load: Load, why: &str) -> Finding {
     finding
 }
 
+/// The disks of these kinds under one of these schedulers, without paths of multipath disks: their schedulers
+/// are passed by.
 fn of_kind(machine: &Machine, kinds: &[Kind], schedulers: &[&str]) -> Vec<Disk> {
-    let fits = |d: &&Disk| kinds.contains(&d.kind) && schedulers.iter().any(|s| d.runs(s));
+    let fits = |d: &&Disk| kinds.contains(&d.kind) && !d.is_path && schedulers.iter().any(|s| d.runs(s));
     machine.disks.iter().filter(fits).cloned().collect()
+}
+
+/// Whether the disk can have bfq: the kernel is one that has it, and the disk does not need mq-deadline.
+fn can_have_bfq(machine: &Machine, disk: &Disk) -> bool {
+    let is_offered = disk.offered.iter().any(|s| s == "bfq");
+    !disk.is_zoned() && (is_offered || !(disk.has_old_queue() || machine.kernel.is_before(4, 12)))
 }
 
 pub(super) fn rotating(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "Its head goes where the next request is, in the order of arrival. One program that copies \
                makes all others wait.";
-    for disk in of_kind(machine, &[Kind::Rotating], &["none", "kyber"]) {
-        findings.push(unfit(&disk, "bfq", Load::StartUp, why));
+    for disk in of_kind(machine, &[Kind::Rotating], &["none", "kyber", "noop"]) {
+        let better = if can_have_bfq(machine, &disk) {
+            "bfq"
+        } else {
+            let offered = |s: &&str| disk.offered.iter().any(|o| o == s);
+            let Some(better) = ["mq-deadline", "cfq", "deadline"].into_iter().find(offered) else { continue };
+            better
+        };
+        // That a zoned disk needs mq-deadline is a fault of its own.
+        if !(disk.is_host_managed() && needs_order_of(machine, &disk)) {
+            findings.push(unfit(&disk, better, Load::StartUp, why));
+        }
     }
 }
 
@@ -30,7 +48,9 @@ pub(super) fn slow_start(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "mq-deadline keeps requests from waiting too long, but does not share the disk between \
                programs. bfq does; on a server whose only load is one database, stay.";
     for disk in of_kind(machine, &[Kind::Rotating, Kind::Ssd], &["mq-deadline"]) {
-        findings.push(unfit(&disk, "bfq", Load::StartUp, why));
+        if can_have_bfq(machine, &disk) {
+            findings.push(unfit(&disk, "bfq", Load::StartUp, why));
+        }
     }
 }
 
@@ -38,23 +58,44 @@ pub(super) fn card(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "Such flash does one thing at a time, and a write can take as long as hundreds of reads.";
     let others = ["none", "mq-deadline", "kyber"];
     for disk in of_kind(machine, &[Kind::Card, Kind::Emmc], &others) {
-        findings.push(unfit(&disk, "bfq", Load::StartUp, why));
+        if can_have_bfq(machine, &disk) {
+            findings.push(unfit(&disk, "bfq", Load::StartUp, why));
+        }
     }
 }
 
 pub(super) fn nvme(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "bfq does its work under one lock for the disk, which limits what several processors can send.";
     for disk in of_kind(machine, &[Kind::Nvme], &["bfq"]) {
-        // Weights of groups are a reason to have it.
-        if machine.cgroups.weights.is_empty() && machine.units.iter().all(|u| u.key != "IOWeight") {
+        // Weights of groups are a reason to have it. A zoned disk may need mq-deadline.
+        let has_weights = || machine.units.iter().any(|u| u.key == "IOWeight");
+        if machine.cgroups.weights.is_empty() && !has_weights() && !needs_order_of(machine, &disk) {
             findings.push(unfit(&disk, "none", Load::DeepReaders, why));
         }
     }
 }
 
+/// Whether the disk's zones take writes in order only, and the kernel leaves their order to the scheduler.
+fn needs_order_of(machine: &Machine, disk: &Disk) -> bool {
+    disk.is_host_managed() && machine.kernel.is_before(6, 10) && !machine.kernel.is_before(4, 16)
+}
+
+pub(super) fn zoned(machine: &Machine, findings: &mut Vec<Finding>) {
+    let why = "Its zones take writes in order only. Before Linux 6.10 mq-deadline alone keeps that order; \
+               under other schedulers a write can come too early and fail.";
+    let fits = |d: &&Disk| needs_order_of(machine, d) && d.schedules() && !d.runs("mq-deadline");
+    for disk in machine.disks.iter().filter(fits) {
+        let now = disk.scheduler.clone().unwrap_or_default();
+        let what = format!("{} is a host-managed zoned disk under {now}.", disk.name);
+        let finding = Finding::about(disk, Severity::Fault, what, why);
+        findings.push(finding.choose(disk, "mq-deadline"));
+    }
+}
+
 pub(super) fn low_latency_off(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "bfq then does not prefer programs that start or that wait for a person.";
-    for disk in machine.disks.iter().filter(|d| d.runs("bfq") && d.tunable("low_latency") == Some(0)) {
+    let is_off = |d: &&Disk| d.runs("bfq") && !d.is_path && d.tunable("low_latency") == Some(0);
+    for disk in machine.disks.iter().filter(is_off) {
         let what = format!("{} runs bfq with low_latency 0.", disk.name);
         let mut finding =
             Finding::about(disk, Severity::Advice, what, why).set(disk, "iosched/low_latency", "0", "1");
@@ -66,8 +107,8 @@ pub(super) fn low_latency_off(machine: &Machine, findings: &mut Vec<Finding>) {
 
 pub(super) fn slice_idle_off(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "bfq then does not wait for a reader's next request, and the head moves between readers.";
-    let off = |d: &&Disk| d.kind == Kind::Rotating && d.runs("bfq") && d.tunable("slice_idle") == Some(0);
-    for disk in machine.disks.iter().filter(off) {
+    let is_off = |d: &&Disk| d.runs("bfq") && d.tunable("slice_idle") == Some(0);
+    for disk in of_kind(machine, &[Kind::Rotating], &["bfq"]).iter().filter(is_off) {
         let what = format!("{} is a rotating disk under bfq with slice_idle 0.", disk.name);
         let mut finding =
             Finding::about(disk, Severity::Advice, what, why).set(disk, "iosched/slice_idle", "0", "8");

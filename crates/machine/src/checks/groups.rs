@@ -1,10 +1,11 @@
 //! Weights of control groups that do not arrive.
 
 use crate::cgroups::Controller;
-use crate::disks::{Disk, Kind};
+use crate::disks::Disk;
 use crate::finding::{Finding, Severity, Subject};
 use crate::lab::{Comparison, Load, Setting};
 use crate::machine::Machine;
+use crate::text::shell_word;
 
 /// A group's weight that is not the default, in words.
 fn weight(machine: &Machine) -> Option<String> {
@@ -15,9 +16,9 @@ fn weight(machine: &Machine) -> Option<String> {
     Some(format!("group {} has {} {}", group.group, group.file, group.weight))
 }
 
-/// The disks that requests are sent to: not the layers above.
+/// The disks that requests of programs are scheduled on.
 fn bottom(machine: &Machine) -> impl Iterator<Item = &Disk> {
-    machine.disks.iter().filter(|d| d.scheduler.is_some() && d.below.is_empty() && d.kind != Kind::Loop)
+    machine.disks.iter().filter(|d| d.schedules())
 }
 
 pub(super) fn weight_ignored(machine: &Machine, findings: &mut Vec<Finding>) {
@@ -26,17 +27,23 @@ pub(super) fn weight_ignored(machine: &Machine, findings: &mut Vec<Finding>) {
     if !machine.cgroups.io_cost.is_empty() || machine.cgroups.controller == Controller::None {
         return;
     }
-    for disk in bottom(machine).filter(|d| !d.runs("bfq")) {
+    // What the schedulers of patched kernels do with weights is not known.
+    let ignores = |d: &&Disk| NO_WEIGHTS.iter().any(|s| d.runs(s));
+    for disk in bottom(machine).filter(ignores).filter(|d| !d.is_zoned()) {
         let now = disk.scheduler.clone().unwrap_or_default();
         let what =
             format!("{who}, but {} runs {now}, and io.cost is off: the weight has no effect.", disk.name);
         let why = "Only bfq and io.cost share a disk by weight.";
-        let mut finding = Finding::about_machine(Severity::Fault, what, why).choose(disk, "bfq");
+        let fair = disk.fair_scheduler();
+        let mut finding = Finding::about_machine(Severity::Fault, what, why).choose(disk, fair);
         finding.subject = Subject::Disk(disk.name.clone());
-        finding.lab = Comparison::on(disk, Load::Weights, Setting::of(&now), Setting::of("bfq"));
+        finding.lab = Comparison::on(disk, Load::Weights, Setting::of(&now), Setting::of(fair));
         findings.push(finding);
     }
 }
+
+/// Schedulers that share nothing by weight.
+const NO_WEIGHTS: [&str; 6] = ["none", "mq-deadline", "kyber", "adios", "noop", "deadline"];
 
 /// What systemd makes of a weight of 1 to 10,000 for BFQ, whose weights are 1 to 1,000: the same up to 100,
 /// and above that a line from 100 to 1,000.
@@ -62,7 +69,8 @@ pub(super) fn weight_squeezed(machine: &Machine, findings: &mut Vec<Finding>) {
                equal. Weights of at most 100 keep their proportion.";
     let mut finding = Finding::about_machine(Severity::Fault, what, why);
     let scale = (*low).max(*most);
-    let set = |unit: &str, weight: u32| format!("systemctl set-property {unit} IOWeight={weight}");
+    let set =
+        |unit: &str, weight: u32| format!("systemctl set-property {} IOWeight={weight}", shell_word(unit));
     let small = |w: u32| (w * 100 / scale).max(1);
     finding.mend = format!("{}; {}", set(&first.name, small(*low)), set(&last.name, small(*most)));
     finding.undo = format!("{}; {}", set(&first.name, *low), set(&last.name, *most));
@@ -81,8 +89,9 @@ pub(super) fn device_weight(machine: &Machine, findings: &mut Vec<Finding>) {
         let mut finding = Finding::about_machine(Severity::Fault, what, why);
         finding.subject = Subject::Disk(disk.name.clone());
         let weight = unit.value.split_whitespace().nth(1).unwrap_or("100");
-        finding.mend = format!("systemctl set-property {} IOWeight={weight}", unit.name);
-        finding.undo = format!("systemctl set-property {} IOWeight=", unit.name);
+        let name = shell_word(&unit.name);
+        finding.mend = format!("systemctl set-property {name} {}", shell_word(&format!("IOWeight={weight}")));
+        finding.undo = format!("systemctl set-property {name} IOWeight=");
         findings.push(finding);
     }
 }

@@ -38,10 +38,11 @@ macro_rules! checks {
 
 checks! {
     "flushes-dropped", "the kernel sends no flushes to a disk with a volatile write cache", caches::flushes_dropped;
-    "scheduler-unfit-rotating", "a rotating disk under `none` or `kyber`", fitness::rotating;
+    "scheduler-unfit-rotating", "a rotating disk under `none`, `kyber` or `noop`", fitness::rotating;
     "scheduler-slow-start", "a rotating disk or SATA SSD under `mq-deadline`: programs start slowly beside a copy", fitness::slow_start;
     "scheduler-unfit-card", "a stick, card or eMMC device under another scheduler than `bfq`", fitness::card;
     "scheduler-unfit-nvme", "an NVMe SSD under `bfq`", fitness::nvme;
+    "scheduler-unfit-zoned", "a host-managed zoned disk under another scheduler than `mq-deadline`, before Linux 6.10", fitness::zoned;
     "low-latency-off", "`bfq` with `low_latency` off", fitness::low_latency_off;
     "slice-idle-off", "`bfq` on a rotating disk with `slice_idle` 0", fitness::slice_idle_off;
     "priority-ignored", "I/O priorities under a scheduler that ignores them", priorities::ignored;
@@ -66,7 +67,7 @@ checks! {
     "rule-without-scheduler", "a udev rule that sets a scheduler which this kernel does not have", rules::no_such_scheduler;
     "rule-not-in-force", "a udev rule whose setting is not in force", rules::not_in_force;
     "rule-for-no-disk", "a udev rule for a disk that is not there", rules::no_such_disk;
-    "elevator-ignored", "`elevator=` on the kernel's command line", rules::elevator;
+    "elevator-ignored", "`elevator=` on the command line of a kernel that ignores it, or that has no such scheduler", rules::elevator;
     "setters-disagree", "tuned or TLP set another scheduler than a udev rule", rules::disagree;
 }
 

@@ -1,7 +1,8 @@
 //! I/O priorities that have no effect.
 //!
-//! bfq honours classes and levels. mq-deadline honours classes, since Linux 5.14. kyber and `none` honour
-//! nothing. A drive may honour priorities of commands itself, which needs a switch that is off by default.
+//! bfq and cfq honour classes and levels. mq-deadline honours classes, since Linux 5.14. kyber, `none`, and
+//! the old noop and deadline honour nothing. A drive may honour priorities of commands itself, which needs a
+//! switch that is off by default.
 
 use crate::disks::Disk;
 use crate::finding::{Finding, Severity};
@@ -23,25 +24,35 @@ fn setters(machine: &Machine, only_levels: bool) -> Option<String> {
     Some(format!("process {} ({}) has the class {class}, level {}", process.pid, process.name, process.level))
 }
 
-/// Disks whose scheduler is one of these, and that are no layer over others.
+/// Disks whose scheduler is one of these, and that could have another one: a zoned disk may need its own.
 fn disks<'a>(machine: &'a Machine, schedulers: &'a [&str]) -> impl Iterator<Item = &'a Disk> {
-    machine.disks.iter().filter(move |d| d.below.is_empty() && schedulers.iter().any(|s| d.runs(s)))
+    let could = |d: &&Disk| d.schedules() && !d.is_zoned();
+    machine.disks.iter().filter(could).filter(move |d| schedulers.iter().any(|s| d.runs(s)))
 }
 
 pub(super) fn ignored(machine: &Machine, findings: &mut Vec<Finding>) {
     let Some(who) = setters(machine, false) else { return };
-    for disk in disks(machine, &["none", "kyber"]) {
+    let mut deaf = vec!["none", "kyber", "noop", "deadline"];
+    if machine.kernel.is_before(5, 14) {
+        deaf.push("mq-deadline");
+    }
+    for disk in disks(machine, &deaf) {
         let now = disk.scheduler.clone().unwrap_or_default();
         let what = format!("{who}, but {now} on {} ignores I/O priorities.", disk.name);
         let why = "What should stay in the background takes the disk from all others.";
-        let mut finding = Finding::about(disk, Severity::Fault, what, why).choose(disk, "bfq");
-        finding.lab = Comparison::on(disk, Load::Urgent, Setting::of(&now), Setting::of("bfq"));
+        let fair = disk.fair_scheduler();
+        let mut finding = Finding::about(disk, Severity::Fault, what, why).choose(disk, fair);
+        finding.lab = Comparison::on(disk, Load::Urgent, Setting::of(&now), Setting::of(fair));
         findings.push(finding);
     }
 }
 
 pub(super) fn levels_ignored(machine: &Machine, findings: &mut Vec<Finding>) {
     let Some(who) = setters(machine, true) else { return };
+    // An older kernel's mq-deadline knows no classes either, which is a finding of its own.
+    if machine.kernel.is_before(5, 14) {
+        return;
+    }
     for disk in disks(machine, &["mq-deadline"]) {
         let what = format!("{who}, but mq-deadline on {} knows classes only, not levels.", disk.name);
         let why = "Two programs of the best-effort class are equal there, whatever their levels.";

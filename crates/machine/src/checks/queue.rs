@@ -6,7 +6,8 @@ use crate::lab::{Comparison, Load, Setting};
 use crate::machine::Machine;
 
 pub(super) fn command_queueing(machine: &Machine, findings: &mut Vec<Finding>) {
-    let is_off = |d: &&Disk| d.bus == Bus::Sata && d.device_depth == Some(1) && d.can_queue != Some(false);
+    let is_real = |d: &Disk| d.bus == Bus::Sata && d.kind != Kind::Virtual;
+    let is_off = |d: &&Disk| is_real(d) && d.device_depth == Some(1) && d.can_queue != Some(false);
     for disk in machine.disks.iter().filter(is_off) {
         let what = format!("{} takes one command at a time (device/queue_depth is 1).", disk.name);
         let why = "A SATA drive takes 31 or 32 and chooses the nearest itself; an SSD works on many at once. \
@@ -18,12 +19,19 @@ pub(super) fn command_queueing(machine: &Machine, findings: &mut Vec<Finding>) {
     }
 }
 
+/// The kernel's default of `nr_requests` for a disk with a scheduler, if the disk takes 128 or more at once.
+const DEFAULT_REQUESTS: i64 = 256;
+
 pub(super) fn requests_few(machine: &Machine, findings: &mut Vec<Finding>) {
     for disk in &machine.disks {
         let (Some(requests), Some(depth)) = (disk.queue_number("nr_requests"), disk.device_depth) else {
             continue;
         };
-        if disk.runs("none") || requests >= i64::from(depth) {
+        if disk.runs("none") || disk.is_path || requests >= i64::from(depth) {
+            continue;
+        }
+        // A host or an array says that it takes thousands; the kernel's default is a choice to have then.
+        if matches!(disk.kind, Kind::Virtual | Kind::Volume) && requests >= DEFAULT_REQUESTS {
             continue;
         }
         let what = format!(
@@ -38,7 +46,11 @@ pub(super) fn requests_few(machine: &Machine, findings: &mut Vec<Finding>) {
 }
 
 pub(super) fn merges_off(machine: &Machine, findings: &mut Vec<Finding>) {
-    for disk in &machine.disks {
+    // The drivers of loop devices, and old ones of NVMe, switch merging off themselves.
+    let by_driver = |d: &Disk| {
+        d.kind == Kind::Loop || d.is_path || (d.kind == Kind::Nvme && machine.kernel.is_before(5, 0))
+    };
+    for disk in machine.disks.iter().filter(|d| !by_driver(d)) {
         let Some(level) = disk.queue_number("nomerges").filter(|&n| n > 0) else { continue };
         let what = format!("{} has nomerges {level}.", disk.name);
         let why = "Neighbouring requests go to the device one by one, which costs a rotating disk and a flash \
@@ -58,7 +70,7 @@ pub(super) fn statistics_off(machine: &Machine, findings: &mut Vec<Finding>) {
 }
 
 pub(super) fn read_ahead_off(machine: &Machine, findings: &mut Vec<Finding>) {
-    for disk in machine.disks.iter().filter(|d| d.queue_number("read_ahead_kb") == Some(0)) {
+    for disk in machine.disks.iter().filter(|d| !d.is_path && d.queue_number("read_ahead_kb") == Some(0)) {
         let what = format!("{} has read_ahead_kb 0.", disk.name);
         let why = "Each read of a file waits for the disk; the kernel's default is 128.";
         let mut finding =
@@ -71,8 +83,11 @@ pub(super) fn read_ahead_off(machine: &Machine, findings: &mut Vec<Finding>) {
 }
 
 pub(super) fn entropy(machine: &Machine, findings: &mut Vec<Finding>) {
-    let fast = |k| matches!(k, Kind::Ssd | Kind::Nvme | Kind::Card | Kind::Emmc);
-    for disk in machine.disks.iter().filter(|d| fast(d.kind) && d.queue_number("add_random") == Some(1)) {
+    // Of a stick on USB the kernel thinks that it rotates, and 1 is its default.
+    let is_flash = |d: &Disk| {
+        matches!(d.kind, Kind::Ssd | Kind::Nvme | Kind::Emmc) || (d.kind == Kind::Card && d.bus == Bus::Mmc)
+    };
+    for disk in machine.disks.iter().filter(|d| is_flash(d) && d.queue_number("add_random") == Some(1)) {
         let what = format!("{} is an SSD with add_random 1.", disk.name);
         let why = "Each completion costs processor time for random numbers that an SSD does not improve.";
         findings.push(Finding::about(disk, Severity::Advice, what, why).set(disk, "add_random", "1", "0"));

@@ -168,6 +168,17 @@ const FAULTS: &[Fault] = &[
         chosen(r, "sdc", "mq-deadline")
     }),
     ("scheduler-unfit-nvme", "nvme0n1", "an NVMe SSD is under `bfq`", |r| chosen(r, "nvme0n1", "bfq")),
+    (
+        "scheduler-unfit-zoned",
+        "sda",
+        "`queue/zoned` is `host-managed`, the kernel is 6.1, and the disk is under `none`",
+        |r| {
+            chosen(r, "sda", "none");
+            r.write("sys/block/sda/queue/zoned", "host-managed");
+            r.write("proc/sys/kernel/osrelease", "6.1.0-50-amd64");
+            r.write("sys/block/sda/queue/wbt_lat_usec", "75000");
+        },
+    ),
     ("low-latency-off", "sdb", "`iosched/low_latency` of a SATA SSD is 0", |r| {
         r.write("sys/block/sdb/queue/iosched/low_latency", "0")
     }),

@@ -2,3 +2,4 @@
 
 mod doctor;
 mod tracefs;
+mod trees;
