@@ -153,7 +153,7 @@ impl Mount {
             Ok(disk) => Ok(Self { disk, channel, point, ended: Mutex::new(ended) }),
             Err(e) => {
                 // It was mounted a moment ago, and no thread serves it.
-                let _ = Mountpoint::unmount(point.path());
+                let _ = Mountpoint::end(point.path());
                 Err(e)
             }
         }
@@ -234,7 +234,7 @@ impl Drop for Mount {
         if self.ended.get_mut().unwrap_or_else(PoisonError::into_inner).try_recv()
             == Err(mpsc::TryRecvError::Empty)
         {
-            let _ = Mountpoint::unmount(self.point.path());
+            let _ = Mountpoint::end(self.point.path());
         }
     }
 }
