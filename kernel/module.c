@@ -14,7 +14,7 @@
 
 unsigned int fhk_tasks = 128;
 module_param_named(tasks, fhk_tasks, uint, 0444);
-MODULE_PARM_DESC(tasks, "tasks of a disk with state of their own; further ones share one (128)");
+MODULE_PARM_DESC(tasks, "tasks of a disk with state of their own at a time (128)");
 unsigned int fhk_group_limit = 32;
 module_param_named(groups, fhk_group_limit, uint, 0444);
 MODULE_PARM_DESC(groups, "control groups of a disk at a time, with the root; 1: groups do not count (32)");

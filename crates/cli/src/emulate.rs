@@ -1,18 +1,26 @@
 //! `fairhead emulate`: a slow disk, in real time.
 
-use fairhead_core::Duration;
 use fairhead_live::confine::{Begun, Confinement, Role};
 use fairhead_live::{DiskOptions, Lateness, Mount, Watch, Way};
 use fairhead_sim::Host;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::args::EmulateArgs;
 use crate::confine::{self, Unmounter};
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
+
+/// The time between two looks at whether the end was asked for, and the number of looks after that: for 3
+/// seconds programs may use the files that they have open.
+const STEP: Duration = Duration::from_millis(500);
+const GRACE_STEPS: u32 = 6;
+/// The longest time from Ctrl-C to the end of the process.
+const END_MAX: Duration = Duration::from_millis(4500);
 
 /// Shows the disk until it is taken away, and tells how well it kept time, how far away it is, and who waited
 /// for a processor.
@@ -64,19 +72,37 @@ fn serve_until_end(
     let needs_outside = outside.is_some();
     let outside = Arc::new(Mutex::new(outside));
     let (unmounter, for_end) = (mount.unmounter(), Arc::clone(&outside));
+    let is_told = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&is_told);
     let end = move || {
         if needs_outside {
             drop(take(&for_end));
         } else if let Err(e) = unmounter.unmount() {
             out::note(&format!("cannot unmount: {e}"));
         }
+        told.store(true, Ordering::Release);
+        // This thread has nothing else to do. If the process is still there then, its engine is stuck.
+        std::thread::sleep(END_MAX);
+        out::note("ended without the engine, which does not answer");
+        std::process::exit(1);
     };
     ctrlc::set_handler(end).map_err(|e| CliError::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
     confine::finish(confinement)?;
     out::note(what);
-    mount.wait();
+    wait(mount, &is_told);
     take(&outside).into_iter().for_each(Unmounter::let_go);
     mount.lateness().map_err(|e| CliError::Failed(e.to_string()))
+}
+
+/// Waits until the mount has ended. Once the end was asked for, open files keep it for [`GRACE_STEPS`] at most.
+fn wait(mount: &Mount, is_told: &AtomicBool) {
+    let mut steps = 0;
+    while !mount.wait_for(STEP) {
+        steps += u32::from(is_told.load(Ordering::Acquire));
+        if steps == GRACE_STEPS {
+            return out::note("programs still have files of the mount open; from now on they get errors");
+        }
+    }
 }
 
 fn take(outside: &Mutex<Option<Unmounter>>) -> Option<Unmounter> {
@@ -107,7 +133,7 @@ fn path_lines(near: &io::Result<Way>, far: &io::Result<Way>) -> String {
 fn host(way: Way) -> String {
     let lab = Host::of_2020();
     let way_out = way.mean.saturating_sub(lab.irq + lab.irq_jitter).saturating_sub(way.jitter) / 2;
-    let us = |d: Duration| (d + Duration::from_ns(500)).as_us();
+    let us = |d: fairhead_core::Duration| (d + fairhead_core::Duration::from_ns(500)).as_us();
     format!("2020,path={}us,path_jitter={}us", us(way_out), us(way.jitter))
 }
 
@@ -125,14 +151,15 @@ mod tests {
     /// 76 us less 6 for the interrupt and 10 of jitter: 30 us each way.
     #[test]
     fn a_path_is_told_as_the_lab_takes_it() {
-        let way = |mean, jitter| Way { mean: Duration::from_us(mean), jitter: Duration::from_us(jitter) };
+        let us = fairhead_core::Duration::from_us;
+        let way = |mean, jitter| Way { mean: us(mean), jitter: us(jitter) };
         let text = path_lines(&Ok(way(76, 10)), &Err(io::Error::other("no loop devices")));
         assert_eq!(
             text,
             "path of a program that reads the file: 76 us both ways; --host 2020,path=30us,path_jitter=10us\n\
              path through a loop device: not measured: no loop devices\n"
         );
-        assert_eq!(Host::parse(&host(way(76, 10)), "nas2020").unwrap().1.path, Duration::from_us(30));
+        assert_eq!(Host::parse(&host(way(76, 10)), "nas2020").unwrap().1.path, us(30));
         assert_eq!(host(way(3, 1)), "2020,path=0us,path_jitter=1us");
     }
 }

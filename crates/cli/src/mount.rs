@@ -46,6 +46,9 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     if let Err(e) = Mount::raise_descriptor_limit() {
         out::note(&format!("cannot raise the limit of open files: {e}"));
     }
+    if let Some(path) = &control.socket {
+        Mount::refuse_inside(&args.at, path, "a control socket").map_err(refused)?;
+    }
     let confinement = confine::begin_mount(args.no_confinement, needs(&control))?;
     let mount = Mount::directory(options, &args.source, &args.at).map_err(refused)?;
     let _control = control::start(&control, mount.disk()).map_err(refused)?;

@@ -120,7 +120,7 @@ struct fh_limits {
 	uint32_t abi;          /* FH_ABI_VERSION */
 	uint32_t tags;         /* tags are 0 to tags - 1; 1 to 65535. Default 256 */
 	uint32_t pool;         /* how many requests the driver has for them; 0: as many as tags. Default 0 */
-	uint32_t tasks;        /* tasks with state of their own, further ones share one; 1 to 2^24. Default 64 */
+	uint32_t tasks;        /* tasks with state of their own at a time; 1 to 2^24. Default 64 */
 	uint32_t groups;       /* groups are 0 to groups - 1; 1 to 2^24. Default 1: the root only */
 	uint32_t capacity;     /* requests a second that guarantees may add up to; 0: not checked. Default 0 */
 	uint32_t max_sectors;  /* the longest request that merging makes, in sectors of 512 bytes. Default 1024 */

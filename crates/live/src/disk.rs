@@ -70,7 +70,8 @@ pub(crate) const GAP: u64 = 1 << 11;
 /// The files of a disk, and how they are scheduled.
 #[derive(Clone, Debug)]
 pub struct DiskOptions {
-    files: Vec<PathBuf>,
+    /// The files; of each, whether it is only read.
+    files: Vec<(PathBuf, bool)>,
     config: AnyConfig,
     settings: Settings,
     emulate: Option<DeviceParams>,
@@ -83,7 +84,7 @@ pub struct DiskOptions {
     rotational: Option<bool>,
     /// Facts of the device that later files will be on.
     device: Option<Facts>,
-    record: Option<PathBuf>,
+    pub(crate) record: Option<PathBuf>,
     faults: Option<Faults>,
     /// For mounts.
     pub(crate) transport: Transport,
@@ -96,7 +97,7 @@ impl DiskOptions {
     #[must_use]
     pub fn new<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Self {
         Self {
-            files: files.into_iter().map(|p| p.as_ref().to_owned()).collect(),
+            files: files.into_iter().map(|p| (p.as_ref().to_owned(), false)).collect(),
             config: (any::preset("bfq").expect("a preset").config)(),
             settings: Settings::default(),
             emulate: None,
@@ -189,8 +190,8 @@ impl DiskOptions {
         self
     }
 
-    /// Of these files.
-    pub(crate) fn files(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+    /// Of these files; of each, whether it is only read.
+    pub(crate) fn files(mut self, files: impl IntoIterator<Item = (PathBuf, bool)>) -> Self {
         self.files = files.into_iter().collect();
         self
     }
@@ -245,7 +246,7 @@ impl DiskOptions {
             Facts { is_rotational: facts.rotational, queue: Some(facts.queue_depth) }
         });
         let facts = model.or(self.device).unwrap_or_else(|| {
-            let files = self.files.iter().map(|path| Facts::of(path));
+            let files = self.files.iter().map(|(path, _)| Facts::of(path));
             // Of several, it is as slow as the slowest.
             files.min_by_key(|facts| (!facts.is_rotational, facts.queue)).unwrap_or_default()
         });
@@ -271,10 +272,16 @@ impl DiskOptions {
         self
     }
 
-    pub(crate) fn open_file(&self, path: &Path) -> Result<(File, u64, Option<Cached>), Error> {
+    /// Opens a file; for reading only if that is all that it or the disk is for.
+    pub(crate) fn open_file(
+        &self,
+        path: &Path,
+        read_only: bool,
+    ) -> Result<(File, u64, Option<Cached>), Error> {
+        must_have_blocks(path)?;
         let failed = |e: &io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
-        let open =
-            |flags| OpenOptions::new().read(true).write(!self.read_only).custom_flags(flags).open(path);
+        let writes = !self.read_only && !read_only;
+        let open = |flags| OpenOptions::new().read(true).write(writes).custom_flags(flags).open(path);
         let direct = if self.direct { open(libc::O_DIRECT) } else { open(0) };
         let file = match direct {
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(0),
@@ -289,14 +296,6 @@ impl DiskOptions {
         } else {
             file
         };
-        let meta = file.metadata().map_err(|e| failed(&e))?;
-        let kind = meta.file_type();
-        if !kind.is_file() && !kind.is_block_device() {
-            return Err(Error::new(
-                ErrorKind::File,
-                format!("{}: not a file or block device", path.display()),
-            ));
-        }
         let size = io::Seek::seek(&mut &file, io::SeekFrom::End(0)).map_err(|e| failed(&e))?;
         let align = if self.direct && !is_in_memory { block_size(path) } else { 1 };
         let cached = (align > 1).then(|| open(0)).transpose().map_err(|e| failed(&e))?;
@@ -306,6 +305,18 @@ impl DiskOptions {
             let _ = rustix::fs::fadvise(cached, 0, None, rustix::fs::Advice::Random);
         }
         Ok((file, size, cached.map(|file| Cached { file, align: align.into() })))
+    }
+}
+
+/// Refuses what is no file or block device before it is opened: a FIFO would wait for a writer then.
+pub(crate) fn must_have_blocks(path: &Path) -> Result<(), Error> {
+    let wrong = |what: &dyn std::fmt::Display| {
+        Err(Error::new(ErrorKind::File, format!("{}: {what}", path.display())))
+    };
+    match path.metadata().map(|meta| meta.file_type()) {
+        Ok(kind) if kind.is_file() || kind.is_block_device() => Ok(()),
+        Ok(_) => wrong(&"not a file or block device"),
+        Err(e) => wrong(&e),
     }
 }
 
@@ -354,8 +365,8 @@ impl Disk {
     ) -> Result<Self, Error> {
         let files = options.table.clone().unwrap_or_default();
         let (mut extents, mut next) = (Vec::new(), 0);
-        for path in &options.files {
-            let (file, size, cached) = options.open_file(path)?;
+        for (path, read_only) in &options.files {
+            let (file, size, cached) = options.open_file(path, *read_only)?;
             let align = cached.as_ref().map_or(1, |c| c.align as u32);
             extents.push(Extent { size, start: Sector(next), align });
             next += size.div_ceil(512) + GAP;

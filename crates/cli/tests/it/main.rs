@@ -36,6 +36,7 @@ mod libraries;
 mod live_recording;
 mod metrics;
 mod mount;
+mod mount_source;
 mod new_scheduler;
 mod packaging;
 mod record;

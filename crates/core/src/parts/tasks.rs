@@ -1,14 +1,29 @@
 //! From a task's number to its slot.
 //!
 //! Tasks are numbered by the driver (process ids, say); a scheduler wants dense slots for its tables. A
-//! [`TaskMap`] gives a slot to each newcomer; when all are taken, newcomers share the last one, the
-//! *fallback*, as CFQ's newcomers share one queue when memory is short. A slot is given back with
-//! [`TaskMap::release`].
+//! [`TaskMap`] gives a slot to each newcomer. When all are taken, [`TaskMap::eldest`] finds a task that has
+//! been idle for long: the scheduler ends what it has of that task and gives its slot back with
+//! [`TaskMap::release`]. If no task is idle, newcomers share the last slot, the *fallback*, as CFQ's
+//! newcomers share one queue when memory is short.
+//!
+//! ```text
+//!   slots:   3 busy │ 4 idle 80 ms │ 5 idle 2 s │ 6 busy │ 7 idle 5 ms …      eldest ─► 5
+//! ```
+//!
+//! A search looks at eight slots, and the next one at the eight behind them, so its cost does not depend on
+//! the number of slots.
 
 use super::fifo::{Fifo, Links};
 use super::hash::Hash;
 use crate::table::Table;
-use crate::units::{TaskId, id};
+use crate::units::{Duration, Instant, TaskId, id};
+
+/// The number of slots that one search looks at.
+const LOOKED_AT: u32 = 8;
+
+/// A task that has been idle for less than this keeps its slot. No scheduler keeps the disk for a task that
+/// long, and a task that thinks for less is in the middle of its work.
+const IDLE_MIN: Duration = Duration::from_ms(20);
 
 id! {
     /// A task's slot: `0..tasks`, and `tasks` for the fallback.
@@ -25,6 +40,8 @@ pub(crate) struct TaskMap {
     fallback: TaskSlot,
     /// The last that was asked for, if it has a slot of its own: it often comes again.
     last: Option<(TaskId, TaskSlot)>,
+    /// The slot that the last search looked at last.
+    hand: u32,
 }
 
 impl TaskMap {
@@ -43,6 +60,7 @@ impl TaskMap {
             links,
             fallback: TaskSlot(tasks),
             last: None,
+            hand: 0,
         }
     }
 
@@ -85,6 +103,28 @@ impl TaskMap {
         (slot, true)
     }
 
+    /// The slot of the task that has been idle longest, of the next few. `idle_since` says since when the
+    /// task of a slot has been idle; `None`: it is not, or it must stay.
+    pub(crate) fn eldest(
+        &mut self,
+        now: Instant,
+        idle_since: impl Fn(TaskSlot) -> Option<Instant>,
+    ) -> Option<TaskSlot> {
+        let slots = self.fallback.0;
+        let mut eldest: Option<(TaskSlot, Instant)> = None;
+        for _ in 0..LOOKED_AT.min(slots) {
+            self.hand = if self.hand + 1 < slots { self.hand + 1 } else { 0 };
+            let slot = TaskSlot(self.hand);
+            if let Some(since) = idle_since(slot)
+                && now.saturating_since(since) >= IDLE_MIN
+                && eldest.is_none_or(|(_, other)| since < other)
+            {
+                eldest = Some((slot, since));
+            }
+        }
+        eldest.map(|(slot, _)| slot)
+    }
+
     /// Gives a slot back, for another task. Of the fallback: nothing.
     pub(crate) fn release(&mut self, slot: TaskSlot) {
         self.last = None;
@@ -116,5 +156,30 @@ mod tests {
         map.release(map.fallback());
         assert_eq!((map.find(TaskId(900)), map.task(TaskSlot(1))), (None, Some(TaskId(7))));
         assert_eq!(map.claim(TaskId(8)), (TaskSlot(0), true));
+    }
+
+    #[test]
+    fn the_eldest_of_the_next_few_makes_room() {
+        let mut map = TaskMap::new(20);
+        let now = Instant::EPOCH + Duration::from_ms(1000);
+        // Slot 13 has been idle for longest, slot 3 for longest of the first eight behind slot 0.
+        let since = |slot: TaskSlot| {
+            let ms = match slot.0 {
+                13 => 1,
+                3 => 2,
+                busy if busy % 2 == 0 => return None,
+                _ => 500,
+            };
+            Some(Instant::EPOCH + Duration::from_ms(ms))
+        };
+        assert_eq!(map.eldest(now, since), Some(TaskSlot(3)));
+        assert_eq!(map.eldest(now, since), Some(TaskSlot(13)));
+        let calls = core::cell::Cell::new(0);
+        let count = |_: TaskSlot| {
+            calls.set(calls.get() + 1);
+            Some(now)
+        };
+        assert_eq!((map.eldest(now, count), calls.get()), (None, LOOKED_AT), "idle for too short a time");
+        assert_eq!(TaskMap::new(0).eldest(now, since), None);
     }
 }

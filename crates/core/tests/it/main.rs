@@ -5,6 +5,7 @@ mod support;
 
 mod golden;
 mod groups;
+mod idle_tasks;
 mod limits;
 mod mq_deadline_log;
 mod small;

@@ -10,6 +10,7 @@ use super::directory::Directory;
 use super::entry::{HEAD, Request};
 use super::front::{AtOnce, Tree};
 use super::protocol::{self, DATA_MAX, HEADER, Header, Operation, flag};
+use super::source::Source;
 use std::io;
 use std::path::Path;
 
@@ -22,7 +23,7 @@ use std::path::Path;
 /// # Panics
 /// If something is wrong with this program.
 pub fn serve_bytes(folder: &Path, mut bytes: &[u8]) -> io::Result<()> {
-    let tree = Directory::open(folder)?;
+    let tree = Directory::new(Source::open(folder)?)?;
     while let Some((len, rest)) = bytes.split_at_checked(2) {
         let len = usize::from(u16::from_le_bytes([len[0], len[1]])).min(rest.len());
         let (request, rest) = rest.split_at(len);

@@ -27,6 +27,7 @@ mod from_bytes;
 mod front;
 mod in_pieces;
 mod incoming;
+mod inode;
 mod mountpoint;
 mod name_threads;
 mod nodes;
@@ -35,6 +36,7 @@ mod open_files;
 mod protocol;
 mod queues;
 mod range;
+mod source;
 mod way;
 
 use crate::disk::{Disk, DiskOptions};
@@ -49,12 +51,15 @@ use mountpoint::Mountpoint;
 use one_file::OneFile;
 use protocol::DATA_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use source::Source;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::available_parallelism;
+use std::time::Duration;
 pub use way::Way;
 
 /// The most bios and bytes of one mount that may wait; while more do, nothing is read from the kernel,
@@ -69,12 +74,17 @@ pub struct Mount {
     disk: Disk,
     channel: Arc<Channel>,
     point: Mountpoint,
+    is_unmounted: Arc<AtomicBool>,
     ended: Mutex<mpsc::Receiver<()>>,
 }
 
 /// Takes a mount away, from any thread.
 #[derive(Clone, Debug)]
-pub struct Unmount(PathBuf);
+pub struct Unmount {
+    path: PathBuf,
+    /// Whether that was done. What is mounted at the path afterwards is another mount.
+    is_done: Arc<AtomicBool>,
+}
 
 impl Unmount {
     /// Unmounts it: it is not visible any more, and [`Mount::wait`] ends as soon as no program has anything
@@ -83,7 +93,14 @@ impl Unmount {
     /// # Errors
     /// If it is not mounted, or may not be taken away.
     pub fn unmount(&self) -> io::Result<()> {
-        Mountpoint::unmount(&self.0)
+        if self.is_done.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let done = Mountpoint::unmount(&self.path);
+        if done.is_err() {
+            self.is_done.store(false, Ordering::Release);
+        }
+        done
     }
 }
 
@@ -123,15 +140,46 @@ impl Mount {
     /// the scheduler of these options: each thread has a queue, its I/O priority counts, and its cgroup is
     /// its group. The options name no files.
     ///
+    /// What is mounted in `source` shows, as of now; what is mounted there later does not. `at` may be inside
+    /// of `source`, if the process may copy mounts (`CAP_SYS_ADMIN`); through the mount it is the folder below.
+    ///
     /// # Errors
-    /// If the folder cannot be opened, `at` cannot be mounted on, or the engine does not start.
+    /// If the folder cannot be opened, `at` cannot be mounted on or is inside of `source` and may not be, a
+    /// recording would be in the mount, or the engine does not start.
     pub fn directory(mut options: DiskOptions, source: &Path, at: &Path) -> Result<Self, Error> {
-        let tree = Directory::open(source)
-            .map_err(|e| Error::new(ErrorKind::File, format!("{}: {e}", source.display())))?;
+        let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", source.display()));
+        // Before the mount is there, so that it is not in itself.
+        let opened = Source::open(source).map_err(failed)?;
+        if !opened.is_copy && opened.is_around(at).unwrap_or(false) {
+            let why = "inside the folder that is mounted; only root can mount there";
+            return Err(Error::new(ErrorKind::Setting, format!("{}: {why}", at.display())));
+        }
+        if let Some(path) = &options.record {
+            Self::refuse_inside(at, path, "a recording")?;
+        }
+        let tree = Directory::new(opened).map_err(failed)?;
         options.table = Some(tree.table());
         let settings =
             Settings { client_bios_max: BIOS_MAX, client_bytes_max: BYTES_MAX, ..Settings::default() };
         Self::show(options.settings(settings).on_device_of(source), tree, source, at)
+    }
+
+    /// Refuses a file of this process that would be in the mount at `at`: the process would wait for itself.
+    /// `what` names the file in the error.
+    ///
+    /// # Errors
+    /// If the file would be there.
+    pub fn refuse_inside(at: &Path, file: &Path, what: &str) -> Result<(), Error> {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // A folder that does not exist is an error when the file is made.
+        // The file may be a link.
+        let place = file.canonicalize().or_else(|_| folder.canonicalize());
+        let (Ok(at), Ok(place)) = (at.canonicalize(), place) else { return Ok(()) };
+        if !place.starts_with(&at) {
+            return Ok(());
+        }
+        let why = format!("{what} cannot be in the mount that it is about; name a place outside of");
+        Err(Error::new(ErrorKind::Setting, format!("{}: {why} {}", file.display(), at.display())))
     }
 
     fn show(options: DiskOptions, tree: impl Tree, source: &Path, at: &Path) -> Result<Self, Error> {
@@ -150,10 +198,13 @@ impl Mount {
             Disk::open_with(options, |_, pool| FuseFront::new(ways, tree, workers, gone, pool, queues))
         });
         match disk {
-            Ok(disk) => Ok(Self { disk, channel, point, ended: Mutex::new(ended) }),
+            Ok(disk) => {
+                let (is_unmounted, ended) = (Arc::default(), Mutex::new(ended));
+                Ok(Self { disk, channel, point, is_unmounted, ended })
+            }
             Err(e) => {
                 // It was mounted a moment ago, and no thread serves it.
-                let _ = Mountpoint::unmount(point.path());
+                let _ = Mountpoint::end(point.path());
                 Err(e)
             }
         }
@@ -177,10 +228,17 @@ impl Mount {
         let _ = self.ended.lock().unwrap_or_else(PoisonError::into_inner).recv();
     }
 
+    /// Waits as [`Self::wait`] does, but no longer than `most`. Returns whether it has ended.
+    #[must_use]
+    pub fn wait_for(&self, most: Duration) -> bool {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(most);
+        ended != Err(mpsc::RecvTimeoutError::Timeout)
+    }
+
     /// Returns a handle that unmounts it, for another thread.
     #[must_use]
     pub fn unmounter(&self) -> Unmount {
-        Unmount(self.point.path().to_owned())
+        Unmount { path: self.point.path().to_owned(), is_done: Arc::clone(&self.is_unmounted) }
     }
 
     /// The disk behind it.
@@ -231,10 +289,11 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         // Unless it is unmounted already.
-        if self.ended.get_mut().unwrap_or_else(PoisonError::into_inner).try_recv()
-            == Err(mpsc::TryRecvError::Empty)
+        if !self.is_unmounted.load(Ordering::Acquire)
+            && self.ended.get_mut().unwrap_or_else(PoisonError::into_inner).try_recv()
+                == Err(mpsc::TryRecvError::Empty)
         {
-            let _ = Mountpoint::unmount(self.point.path());
+            let _ = Mountpoint::end(self.point.path());
         }
     }
 }

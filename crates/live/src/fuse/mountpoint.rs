@@ -119,7 +119,20 @@ impl Mountpoint {
 
     /// Unmounts it: it is not visible any more, and ends when no program has anything open there.
     pub(crate) fn unmount(path: &Path) -> io::Result<()> {
-        let error = match rustix::mount::unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+        Self::unmount_so(path, UnmountFlags::DETACH)
+    }
+
+    /// Ends it: it is not visible any more, and every request to it fails from now on, also those that wait.
+    ///
+    /// The connection is aborted at once. It would otherwise end when the last copy of its descriptor is
+    /// closed, and a program that is being started has such a copy until it runs: if it closes a file of the
+    /// mount before that, it waits for an answer that never comes.
+    pub(crate) fn end(path: &Path) -> io::Result<()> {
+        Self::unmount_so(path, UnmountFlags::DETACH | UnmountFlags::FORCE)
+    }
+
+    fn unmount_so(path: &Path, flags: UnmountFlags) -> io::Result<()> {
+        let error = match rustix::mount::unmount(path, flags | UnmountFlags::NOFOLLOW) {
             Err(rustix::io::Errno::PERM) => io::Error::from(rustix::io::Errno::PERM),
             done => return Ok(done?),
         };

@@ -110,7 +110,7 @@ impl Exports {
         if !self.0.force_share {
             lock(&looked.lock, &export.file, !export.read_only)?;
         }
-        let (file, size, cached) = self.0.disk.clone().read_only(export.read_only).open_file(&export.file)?;
+        let (file, size, cached) = self.0.disk.open_file(&export.file, export.read_only)?;
         let id = self.0.files.add_with(file.into(), cached);
         let allowed = allowed(std::slice::from_ref(export), self.0.is_selective).remove(0);
         let facts = facts(export, &looked, size, self.0.is_rotational);

@@ -7,6 +7,7 @@ use super::session::Facts;
 use super::tls::{TlsMode, TlsOptions};
 use crate::bio::FileId;
 use crate::counters::Counters;
+use crate::disk::must_have_blocks;
 use crate::error::{Error, ErrorKind};
 use crate::mapped::Map;
 use crate::peer::Allowed;
@@ -120,6 +121,7 @@ pub(super) struct Looked {
 }
 
 pub(super) fn look(path: &Path, read_only: bool) -> Result<Looked, Error> {
+    must_have_blocks(path)?;
     let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
     let file = OpenOptions::new().read(true).write(!read_only).open(path).map_err(failed)?;
     Ok(Looked { punches: !read_only && punches(&file), identity: identity(&file), lock: Arc::new(file) })

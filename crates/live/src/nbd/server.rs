@@ -127,8 +127,7 @@ impl Server {
         check_names(exports, &images)?;
         exports.iter().try_for_each(|export| check_certificates(export, &options.tls))?;
         let tls = Tls::new(&options.tls)?;
-        let all_read_only = images.iter().all(|image| image.read_only);
-        let disk = disk.files(images.iter().map(|image| image.file.to_owned())).read_only(all_read_only);
+        let disk = disk.files(images.iter().map(|image| (image.file.to_owned(), image.read_only)));
         let rotational = disk.facts().is_rotational;
         let mut looked = images.iter().map(|i| look(i.file, i.read_only)).collect::<Result<Vec<_>, _>>()?;
         share_locks(&mut looked, &images);

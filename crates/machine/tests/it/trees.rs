@@ -325,7 +325,7 @@ fn rubbish_in_files_of_settings_is_no_panic() {
         b"=\n+=\n[]\n]",
         b"E:\nS:",
     ];
-    for text in [include_str!("../trees/daemons.tree"), include_str!("trees/udev.tree")] {
+    for text in [include_str!("../trees/daemons.tree"), include_str!("../trees/udev.tree")] {
         for (_, root, _) in machines(text) {
             let tree = root.folder.path();
             let files = text_files(tree, "etc").into_iter().chain(text_files(tree, "usr"));

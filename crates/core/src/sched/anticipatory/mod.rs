@@ -235,7 +235,7 @@ impl Scheduler for Anticipatory {
 
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let rq = &cx.requests[tag].rq;
-        self.owner[tag] = self.tasks.arrive(rq, cx.now);
+        self.owner[tag] = self.tasks.arrive(rq, cx.now, self.wait.awaited());
         let queue = &mut self.own.queues[Kind::of(rq) as usize];
         //= deviates as-aliases
         self.links.insert(&mut queue.requests, tag, rq.start);

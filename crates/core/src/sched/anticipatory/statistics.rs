@@ -13,8 +13,8 @@
 //! half.
 //!
 //! A task has its own entry while [`Limits::tasks`](crate::Limits::tasks) suffice, and gives it back when it
-//! has exited, all its requests are done and it is not awaited; further tasks share one entry, as if they
-//! were one.
+//! has exited, all its requests are done and it is not awaited. If all entries are taken, a task that has
+//! been idle for long makes room; if none has, further tasks share one entry, as if they were one.
 //!
 //= linux-2.6.32 block/as-iosched.c as_update_iohist, as_update_thinktime, as_update_seekdist
 
@@ -204,8 +204,11 @@ impl Tasks {
     }
 
     /// `rq` arrives. Returns the entry of its task, which is alive, since it sends requests.
-    pub(super) fn arrive(&mut self, rq: &Request, now: Instant) -> TaskSlot {
-        let (slot, is_new) = self.map.claim(rq.task);
+    pub(super) fn arrive(&mut self, rq: &Request, now: Instant, awaited: Option<TaskSlot>) -> TaskSlot {
+        let (mut slot, mut is_new) = self.map.claim(rq.task);
+        if slot == self.map.fallback() && self.make_room(now, awaited) {
+            (slot, is_new) = self.map.claim(rq.task);
+        }
         let task = &mut self.tasks[slot];
         if is_new {
             *task = Task::new();
@@ -219,6 +222,23 @@ impl Tasks {
         }
         task.queued += 1;
         slot
+    }
+
+    /// Forgets a task that has been idle for long, so that another can have its entry. Returns whether there
+    /// was one.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, now: Instant, awaited: Option<TaskSlot>) -> bool {
+        let Self { map, tasks, .. } = self;
+        let eldest = map.eldest(now, |slot| {
+            let task = &tasks[slot];
+            let stays = task.queued > 0 || task.in_flight() > 0 || awaited == Some(slot);
+            (!stays).then_some(task.last_end)
+        });
+        if let Some(slot) = eldest {
+            self.map.release(slot);
+        }
+        eldest.is_some()
     }
 
     /// A task exits; whether it was known and alive.

@@ -321,7 +321,7 @@ impl Scheduler for Bfq {
             let len = cx.requests[kept].rq.len + cx.requests[gone].rq.len;
             self.update_budget(cx, grown, len);
         }
-        self.forget_request(process);
+        self.forget_request(cx.now, process);
         self.reap(q);
     }
 
@@ -347,7 +347,7 @@ impl Scheduler for Bfq {
         }
         let idles = self.in_service == Some(q) && self.setting.decides && self.review_completion(cx, q);
         self.wants_run = self.in_flight == 0 && !idles;
-        self.forget_request(process);
+        self.forget_request(cx.now, process);
         if unused {
             self.reap(q);
         }

@@ -102,7 +102,7 @@ use crate::elevator::{Control, Cx, Dispatch, End, Hold, Limits, Timer};
 use crate::parts::tasks::TaskSlot;
 use crate::request::{Request, Requests};
 use crate::trace::Reason;
-use crate::units::{GroupId, Instant, Sector, Tag};
+use crate::units::{GroupId, Instant, Sector, Tag, TaskId};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl Scheduler for Cfq {
 
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let rq = cx.requests[tag].rq;
-        let slot = self.tasks.claim(cx.now, rq.task);
+        let slot = self.slot_of(cx, rq.task);
         let id = self.queue_for(cx, slot, &rq);
         self.store(cx, tag, id, slot, &rq);
         self.learn(cx, id, slot, &rq);
@@ -257,7 +257,7 @@ impl Scheduler for Cfq {
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
         match *change {
             Control::SetPrio(task, prio) => {
-                let slot = self.tasks.claim(cx.now, task);
+                let slot = self.slot_of(cx, task);
                 if slot != self.tasks.fallback() {
                     self.tasks[slot].set_prio(prio);
                 }
@@ -323,11 +323,34 @@ impl Cfq {
 
 /// Requests come.
 impl Cfq {
+    /// What is known of a task. If no more tasks can be known, one that has been idle for long makes room.
+    #[inline]
+    fn slot_of(&mut self, cx: &mut Cx<'_>, task: TaskId) -> TaskSlot {
+        let slot = self.tasks.claim(cx.now, task);
+        if slot != self.tasks.fallback() || !self.make_room(cx) {
+            return slot;
+        }
+        self.tasks.claim(cx.now, task)
+    }
+
+    /// Forgets a task that has been idle for long. Returns whether there was one.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, cx: &mut Cx<'_>) -> bool {
+        let turn = &self.turn;
+        let has_turn = |slot, queue| turn.task == Some(slot) || turn.active.is_some() && queue == turn.active;
+        let eldest = self.tasks.eldest(cx.now, has_turn);
+        if let Some(slot) = eldest {
+            self.exit(cx, slot);
+        }
+        eldest.is_some()
+    }
+
     /// The queue that a request belongs to.
     fn queue_for(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, rq: &Request) -> QueueId {
         if slot == self.tasks.fallback() {
-            // More tasks than `Limits::tasks`: these share one sync queue in each group, as with the kernel's
-            // `oom_cfqq`.
+            // More tasks than `Limits::tasks`, none idle: these share one sync queue in each group, as with the
+            // kernel's `oom_cfqq`.
             let asynchronous = || self.queues.async_queue(rq.group, rq.prio);
             return if rq.sync { QueueId::fallback(rq.group) } else { asynchronous() };
         }

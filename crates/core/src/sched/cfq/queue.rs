@@ -212,6 +212,11 @@ impl Context {
         self.prio[i]
     }
 
+    /// Whether it has requests, is about to go, or has a priority that its requests do not carry.
+    pub(super) fn is_needed(&self) -> bool {
+        self.outstanding > 0 || self.exited || self.prio != self.seen
+    }
+
     /// The task's priority changes for the requests to come.
     pub(super) fn set_prio(&mut self, prio: IoPrio) {
         self.prio = [prio; 2];

@@ -1,6 +1,7 @@
 //! The tasks that are known, by slot.
 
 use super::queue::Context;
+use super::view::QueueId;
 use crate::parts::tasks::{TaskMap, TaskSlot};
 use crate::parts::think_time::ThinkTime;
 use crate::table::Table;
@@ -32,6 +33,21 @@ impl Tasks {
             context.outstanding = outstanding;
         }
         slot
+    }
+
+    /// The slot of a task that has been idle for long, to be another's. `has_turn` says whether the disk may
+    /// be kept for the task of a slot and its queue.
+    pub(super) fn eldest(
+        &mut self,
+        now: Instant,
+        has_turn: impl Fn(TaskSlot, Option<QueueId>) -> bool,
+    ) -> Option<TaskSlot> {
+        let contexts = &self.contexts;
+        self.map.eldest(now, |slot| {
+            let context = &contexts[slot];
+            let stays = context.is_needed() || has_turn(slot, context.sync_queue);
+            (!stays).then(|| context.think.last_end().unwrap_or(Instant::EPOCH))
+        })
     }
 
     /// The task's slot, if it has one.

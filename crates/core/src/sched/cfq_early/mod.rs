@@ -17,7 +17,8 @@
 //! A queue belongs to one [`crate::TaskId`], with its sync and its async requests alike. The kernels could
 //! key queues by process, thread group, user and so on (`key_type`); here the host decides, by what it passes
 //! as the task. Buffered writes came from pdflush then, so a host of that era passes pdflush as their task.
-//! Classes, priorities and groups do not count. Tasks beyond [`crate::Limits::tasks`] share one queue.
+//! Classes, priorities and groups do not count. Tasks beyond [`crate::Limits::tasks`] share one queue
+//! while no other task has been idle for long.
 //!
 //! # What it does not do
 //!

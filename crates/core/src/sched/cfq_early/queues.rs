@@ -66,6 +66,8 @@ pub(super) struct Queue<S> {
     last_fifo_expire: Option<Instant>,
     /// How many have been moved to the dispatch list and are not complete.
     in_flight: u32,
+    /// When its last request was complete.
+    last: Option<Instant>,
     exited: bool,
     /// The policy's own.
     pub(super) service: S,
@@ -151,10 +153,13 @@ impl<S: Copy + Default> Queues<S> {
         }
     }
 
-    /// A request arrives. The policy files the queue if it became busy.
-    pub(super) fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) -> Inserted {
+    /// A request arrives. The policy files the queue if it became busy. `active` is the queue whose turn it is.
+    pub(super) fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag, active: Option<TaskSlot>) -> Inserted {
         let &Request { start, sync, task, .. } = &cx.requests[tag].rq;
-        let (slot, is_new) = self.tasks.claim(task);
+        let (mut slot, mut is_new) = self.tasks.claim(task);
+        if slot == self.tasks.fallback() && self.make_room(cx.now, active) {
+            (slot, is_new) = self.tasks.claim(task);
+        }
         if is_new {
             self.queues[slot] = Queue::default();
         }
@@ -174,6 +179,23 @@ impl<S: Copy + Default> Queues<S> {
             }
         }
         Inserted { queue: slot, became_busy }
+    }
+
+    /// Forgets a task that has been idle for long, so that another can have its queue. Returns whether there
+    /// was one.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, now: Instant, active: Option<TaskSlot>) -> bool {
+        let Self { tasks, queues, .. } = self;
+        let eldest = tasks.eldest(now, |slot| {
+            let queue = &queues[slot];
+            let stays = queue.is_busy() || queue.in_flight > 0 || queue.exited || active == Some(slot);
+            (!stays).then(|| queue.last.unwrap_or(Instant::EPOCH))
+        });
+        if let Some(slot) = eldest {
+            self.tasks.release(slot);
+        }
+        eldest.is_some()
     }
 
     /// Files a queue that became busy, under the policy's key.
@@ -236,11 +258,13 @@ impl<S: Copy + Default> Queues<S> {
     }
 
     /// The device finished a request. Returns its queue.
-    pub(super) fn complete(&mut self, tag: Tag) -> TaskSlot {
+    pub(super) fn complete(&mut self, now: Instant, tag: Tag) -> TaskSlot {
         self.in_driver -= 1;
         let entry = &mut self.entries[tag];
         entry.place = Place::None;
-        self.queues[entry.queue].in_flight -= 1;
+        let queue = &mut self.queues[entry.queue];
+        queue.in_flight -= 1;
+        queue.last = Some(now);
         entry.queue
     }
 

@@ -189,7 +189,7 @@ impl Scheduler for RoundRobin {
     }
 
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
-        let inserted = self.queues.insert(cx, tag);
+        let inserted = self.queues.insert(cx, tag, None);
         if inserted.became_busy {
             let queue = &mut self.queues[inserted.queue];
             if queue.service.is_old(cx.now) {
@@ -226,7 +226,7 @@ impl Scheduler for RoundRobin {
     }
 
     fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
-        let queue = self.queues.complete(tag);
+        let queue = self.queues.complete(cx.now, tag);
         if !self.tagged {
             self.queues[queue].service.used += cx.now.since(self.activations[tag].at);
             self.fade(cx.now, queue, FADE_TIME);

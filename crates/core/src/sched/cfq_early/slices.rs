@@ -367,7 +367,8 @@ impl<V: Version> Scheduler for TimeSliced<V> {
     }
 
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
-        let inserted = self.queues.insert(cx, tag);
+        let active = self.active.map(|active| active.queue);
+        let inserted = self.queues.insert(cx, tag, active);
         if inserted.became_busy {
             let key = self.queues[inserted.queue].service.key();
             self.queues.file(inserted.queue, key);
@@ -409,7 +410,7 @@ impl<V: Version> Scheduler for TimeSliced<V> {
     }
 
     fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
-        let queue = self.queues.complete(tag);
+        let queue = self.queues.complete(cx.now, tag);
         if let Some(active) = self.active
             && active.queue == queue
         {

@@ -8,7 +8,7 @@
 use super::by_descriptor::proc_path;
 use super::{Directory, VALID_S};
 use crate::bio::Errno;
-use crate::fuse::protocol::{self, Attr, Header, Operation, Reply, SetAttr, Time, command, put32, put64};
+use crate::fuse::protocol::{self, Header, Operation, Reply, SetAttr, Time, command, put32, put64};
 use rustix::fs::{AtFlags, CWD, IFlags, StatxFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags};
 use rustix::ioctl::{Setter, Updater, ioctl};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -49,7 +49,7 @@ impl Directory {
             let times = Timestamps { last_access: time(set.atime), last_modification: time(set.mtime) };
             rustix::fs::utimensat(CWD, &name, &times, AtFlags::empty())?;
         }
-        Ok(Attr::of(&path.metadata()?).reply(VALID_S))
+        Ok(self.attr(&path.metadata()?).reply(VALID_S))
     }
 
     //= linux-6.12 include/uapi/linux/fuse.h struct fuse_kstatfs
@@ -71,7 +71,9 @@ impl Directory {
         let path = self.node(node)?;
         let mask = StatxFlags::from_bits_retain(mask);
         // The empty name is the file itself.
-        let stat = rustix::fs::statx(&*path, "", AtFlags::EMPTY_PATH, mask)?;
+        let mut stat = rustix::fs::statx(&*path, "", AtFlags::EMPTY_PATH, mask)?;
+        let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
+        stat.stx_ino = self.inodes.number(device, stat.stx_ino);
         Ok(protocol::statx_reply(&stat, VALID_S))
     }
 

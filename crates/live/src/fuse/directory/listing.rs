@@ -1,11 +1,15 @@
 //! What is in a folder, as it was when the listing began: a program that reads on gets no name twice.
+//!
+//! A name comes with its inode number. Of a folder on which something is mounted, file systems give the number
+//! of the folder below; where there may be such names, each file is looked at.
 
 use super::by_descriptor::proc_path;
 use super::{Directory, Handle, VALID_S, lock};
 use crate::bio::Errno;
 use crate::fuse::protocol::{Attr, Entries, Reply};
-use std::ffi::OsString;
-use std::fs;
+use rustix::fs::AtFlags;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, FileTypeExt, MetadataExt};
 use std::sync::Arc;
@@ -42,14 +46,16 @@ impl Directory {
                 if is_dot { None } else { plus.then(|| self.look_up(node, &entry.name).ok()).flatten() };
             let with =
                 plus.then(|| seen.map_or((0, Attr::default(), 0), |(node, attr)| (node, attr, VALID_S)));
-            out.push(name, entry.inode, i as u64 + 1, entry.kind, with);
+            let inode = seen.map_or(entry.inode, |(_, attr)| attr.inode);
+            out.push(name, inode, i as u64 + 1, entry.kind, with);
         }
         Ok(out.finish())
     }
 
     fn read_folder(&self, node: u64) -> Result<Vec<Entry>, Errno> {
         let path = self.node(node)?;
-        let inode = path.metadata()?.ino();
+        let own = path.metadata()?;
+        let inode = self.inodes.of(&own);
         let dot = |name: &str| Entry { name: name.into(), inode, kind: libc::DT_DIR.into() };
         let mut entries = vec![dot("."), dot("..")];
         for entry in fs::read_dir(proc_path(&path))? {
@@ -63,8 +69,17 @@ impl Directory {
                 t if t.is_block_device() => libc::DT_BLK,
                 _ => libc::DT_CHR,
             });
-            entries.push(Entry { name: entry.file_name(), inode: entry.ino(), kind: kind.into() });
+            let name = entry.file_name();
+            let there = if self.is_mixed { self.number_of(&path, &name) } else { None };
+            let inode = there.unwrap_or_else(|| self.inodes.number(own.dev(), entry.ino()));
+            entries.push(Entry { name, inode, kind: kind.into() });
         }
         Ok(entries)
+    }
+
+    /// The inode number of what has that name, on whichever device.
+    fn number_of(&self, folder: &File, name: &OsStr) -> Option<u64> {
+        let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT);
+        stat.ok().map(|stat| self.inodes.number(stat.st_dev, stat.st_ino))
     }
 }

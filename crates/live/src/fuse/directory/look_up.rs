@@ -41,7 +41,7 @@ impl Directory {
     /// The node of what a descriptor names, which has a name in a folder or none at all.
     pub(super) fn know(&self, path: File, named: Option<(u64, &OsStr)>) -> Result<(u64, Attr), Errno> {
         let meta = path.metadata()?;
-        let (key, attr) = (Key::of(&meta), Attr::of(&meta));
+        let (key, attr) = (Key::of(&meta), self.attr(&meta));
         if let Some(node) = lock(&self.nodes).seen_again(key) {
             return Ok((node, attr));
         }

@@ -30,10 +30,12 @@ mod quick;
 
 use super::callers::Callers;
 use super::front::{AtOnce, Place, Tree, Who};
+use super::inode::Inodes;
 use super::nodes::{Nodes, Way};
 use super::open_files::{OpenFiles, Opener};
 use super::protocol::{self, Attr, DATA_MAX, Header, Operation, Reply, Terms, flag};
 use super::range::Range;
+use super::source::Source;
 use crate::bio::{Errno, FileId};
 use crate::engine::Context;
 use crate::store::{FileTable, is_in_memory};
@@ -44,10 +46,9 @@ use look_up::handle_way;
 use rustix::process::{Resource, getrlimit};
 use slab::Slab;
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// How long the kernel may remember names and attributes, in seconds: changes below the mount are seen after
@@ -98,6 +99,9 @@ pub(crate) struct Directory {
     names: RwLock<()>,
     /// The device of the folder, if that is in memory.
     in_memory: Option<u64>,
+    inodes: Inodes,
+    /// Whether names in one folder may be those of files on several devices.
+    is_mixed: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -105,15 +109,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Directory {
-    pub(crate) fn open(source: &Path) -> io::Result<Self> {
-        let root =
-            OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(source)?;
+    pub(super) fn new(source: Source) -> io::Result<Self> {
+        let Source { root, is_mixed, .. } = source;
         let mounts = Mutex::default();
         let root_mount = match handle_way(&mounts, &root) {
             Some(Way::Handle { mount, .. }) => Some(mount),
             _ => None,
         };
-        let in_memory = is_in_memory(&root).then(|| root.metadata().map(|m| m.dev())).transpose()?;
+        let device = root.metadata()?.dev();
+        let in_memory = is_in_memory(&root).then_some(device);
         // A quarter is for nodes, a half for what programs have open, the rest for everything else.
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let for_nodes = (descriptors / 4).min(NODE_DESCRIPTORS_MAX) as usize;
@@ -128,6 +132,8 @@ impl Directory {
             root_mount,
             names: RwLock::default(),
             in_memory,
+            inodes: Inodes::new(device),
+            is_mixed,
         })
     }
 
@@ -135,10 +141,15 @@ impl Directory {
         Arc::clone(&self.table)
     }
 
+    /// What the kernel shows of a file.
+    fn attr(&self, meta: &Metadata) -> Attr {
+        Attr { inode: self.inodes.of(meta), ..Attr::of(meta) }
+    }
+
     fn do_it(&self, header: &Header, operation: &Operation<'_>) -> Reply {
         let node = header.node;
         match *operation {
-            Operation::GetAttr => Ok(Attr::of(&self.node(node)?.metadata()?).reply(VALID_S)),
+            Operation::GetAttr => Ok(self.attr(&self.node(node)?.metadata()?).reply(VALID_S)),
             Operation::SetAttr(set) => self.set_attr(node, &set),
             Operation::ReadLink => self.read_link(node),
             Operation::OpenDir => {

@@ -46,9 +46,12 @@ impl Bfq {
     /// The task that sends `rq`, whose queues are as the request says from now on.
     #[inline(always)]
     pub(crate) fn process(&mut self, cx: &mut Cx<'_>, rq: &Request) -> TaskSlot {
-        let (slot, new) = self.tasks.claim(rq.task);
+        let (mut slot, mut new) = self.tasks.claim(rq.task);
         if slot == self.tasks.fallback() {
-            return slot;
+            if !self.make_room(cx) {
+                return slot;
+            }
+            (slot, new) = self.tasks.claim(rq.task);
         }
         let (group, kind) = (self.group_in_range(rq.group), usize::from(rq.sync));
         let process = &self.processes[slot];
@@ -57,6 +60,30 @@ impl Bfq {
             self.follow(cx, slot, new, rq);
         }
         slot
+    }
+
+    /// Forgets a task that has been idle for long, so that another can have its slot. Returns whether there was
+    /// one.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, cx: &mut Cx<'_>) -> bool {
+        let Self { tasks, processes, links, in_service, actuators, .. } = self;
+        let count = actuators.count();
+        let idle_since = |slot: TaskSlot| {
+            let process = &processes[slot];
+            let mut own = (0..count).map(|i| &links[LinkId::from_index(slot.index() * count + i)]);
+            // A priority that was set for it would be lost.
+            let stays = process.requests > 0
+                || process.exited
+                || process.prio != process.seen
+                || in_service.is_some() && own.any(|link| link.sync == *in_service);
+            (!stays).then_some(process.last)
+        };
+        let eldest = tasks.eldest(cx.now, idle_since);
+        if let Some(slot) = eldest {
+            self.exit(cx, slot);
+        }
+        eldest.is_some()
     }
 
     /// A task is new, or its request says something else than those before.
@@ -78,9 +105,9 @@ impl Bfq {
 
     /// If a task was not known, or had gone, nothing is remembered of it but its requests in existence.
     fn meet(&mut self, slot: TaskSlot, new: bool, task: TaskId, group: GroupId) {
-        let Process { requests, exited, .. } = self.processes[slot];
+        let Process { requests, exited, last, .. } = self.processes[slot];
         if new || exited {
-            self.processes[slot] = Process { requests, ..Process::new(task, group) };
+            self.processes[slot] = Process { requests, last, ..Process::new(task, group) };
         }
     }
 
@@ -180,7 +207,7 @@ impl Bfq {
 impl Bfq {
     pub(crate) fn change(&mut self, cx: &mut Cx<'_>, change: Control) {
         match change {
-            Control::SetPrio(task, prio) => self.set_task_prio(task, prio),
+            Control::SetPrio(task, prio) => self.set_task_prio(cx, task, prio),
             Control::TaskExit(task) => {
                 if let Some(slot) = self.tasks.find(task) {
                     self.exit(cx, slot);
@@ -201,8 +228,11 @@ impl Bfq {
         }
     }
 
-    fn set_task_prio(&mut self, task: TaskId, prio: IoPrio) {
-        let (slot, new) = self.tasks.claim(task);
+    fn set_task_prio(&mut self, cx: &mut Cx<'_>, task: TaskId, prio: IoPrio) {
+        let (mut slot, mut new) = self.tasks.claim(task);
+        if slot == self.tasks.fallback() && self.make_room(cx) {
+            (slot, new) = self.tasks.claim(task);
+        }
         if slot != self.tasks.fallback() {
             self.meet(slot, new, task, GroupId::ROOT);
             self.processes[slot].set_prio(prio);

@@ -188,6 +188,8 @@ pub(crate) struct Process {
     pub(crate) group: GroupId,
     /// Its requests in existence.
     pub(crate) requests: u32,
+    /// When its last request was complete, or merged into another.
+    pub(crate) last: Instant,
     /// Gone; the slot is given back with its last request.
     pub(crate) exited: bool,
 }
@@ -202,6 +204,7 @@ impl Process {
             prio_changed: [false; 2],
             group,
             requests: 0,
+            last: Instant::EPOCH,
             exited: false,
         }
     }

@@ -249,9 +249,10 @@ impl Bfq {
 
     /// A request of the task is no more.
     #[inline]
-    pub(crate) fn forget_request(&mut self, slot: TaskSlot) {
+    pub(crate) fn forget_request(&mut self, now: Instant, slot: TaskSlot) {
         let process = &mut self.processes[slot];
         process.requests -= 1;
+        process.last = now;
         if process.exited && process.requests == 0 {
             self.tasks.release(slot);
         }

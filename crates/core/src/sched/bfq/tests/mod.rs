@@ -4,3 +4,4 @@ mod conform;
 mod engine;
 mod heuristics;
 mod rig;
+mod tasks;

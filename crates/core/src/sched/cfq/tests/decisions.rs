@@ -509,6 +509,45 @@ fn tasks_beyond_the_limit_share_a_queue() {
 }
 
 #[test]
+fn tasks_that_have_been_idle_longest_make_room() {
+    let mut rig = Bare::with(Limits { tasks: 8, ..Limits::default() }, Config::default());
+    for task in [1, 2, 3, 4, 5, 6, 7, 8, 1] {
+        rig.serve(read(task, u64::from(task) * 100_000));
+        rig.pass(ms(30));
+        rig.timer();
+    }
+    let newcomer = rig.insert(read(9, 5000));
+    assert!(rig.cfq.queues.is_own(rig.queue_of(newcomer)));
+    let known = [1, 2, 3, 9].map(|task| rig.cfq.tasks.find(TaskId(task)).is_some());
+    assert_eq!(known, [true, false, true, true]);
+}
+
+#[test]
+fn a_task_that_is_busy_or_was_given_a_priority_keeps_its_slot() {
+    let mut rig = Bare::with(Limits { tasks: 2, ..Limits::default() }, Config::default());
+    rig.control(Control::SetPrio(TaskId(1), IoPrio::new(Class::RealTime, 0)));
+    let busy = rig.insert(read(2, 1000));
+    rig.pass(ms(1000));
+    let newcomer = rig.insert(read(3, 5000));
+    assert_eq!(rig.queue_of(newcomer), QueueId::fallback(GroupId::ROOT));
+    assert_eq!(rig.dispatch(), Dispatch::Issue(busy));
+    rig.complete(busy);
+    while rig.cfq.queues.waiting > 0 {
+        if let Dispatch::Issue(tag) = rig.dispatch() {
+            rig.complete(tag);
+        } else {
+            rig.pass(ms(8));
+            rig.timer();
+        }
+    }
+    rig.pass(ms(1000));
+    rig.timer();
+    let again = rig.insert(read(4, 9000));
+    assert!(rig.cfq.queues.is_own(rig.queue_of(again)));
+    assert!(rig.cfq.tasks.find(TaskId(1)).is_some(), "its priority would be lost");
+}
+
+#[test]
 fn a_request_handed_back_counts_as_dispatched_but_not_as_at_the_device() {
     let mut e = Elevator::<Cfq>::new(Limits::default(), Config::default()).unwrap();
     let _ = e.insert(at(0), Tag(0), read(1, 0));
