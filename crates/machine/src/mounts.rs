@@ -58,8 +58,8 @@ fn four_words(line: &str) -> Option<[String; 4]> {
     Some([words.next()?, words.next()?, words.next()?, words.next()?])
 }
 
-/// Device, folder, type and options of a line of `/proc/self/mountinfo`, which has the options of the mount and those of the
-/// file system apart: `36 35 8:1 / /srv rw,noatime shared:1 - ext4 /dev/sda1 rw,discard`.
+/// Device, folder, type and options of a line of `/proc/self/mountinfo`, which has the options of the mount
+/// and those of the file system apart: `36 35 8:1 / /srv rw,noatime shared:1 - ext4 /dev/sda1 rw,discard`.
 fn of_mountinfo(line: &str) -> Option<[String; 4]> {
     let (mount, fs) = line.split_once(" - ")?;
     let (mut mount, mut fs) = (mount.split(' ').skip(4), fs.split(' '));
