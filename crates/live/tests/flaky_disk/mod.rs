@@ -9,6 +9,7 @@
 //!
 //! It can also be slow to look up data and holes, as a file system may be.
 
+#![allow(clippy::disallowed_methods, reason = "a disk takes real time")]
 #![allow(dead_code, reason = "no test binary needs all of it")]
 
 use crate::may_mount::may_mount;

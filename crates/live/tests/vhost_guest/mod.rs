@@ -3,6 +3,7 @@
 //! Each queue has slots for requests. A slot has three descriptors, one after the other, and 64 KiB of memory
 //! for data.
 
+#![allow(clippy::disallowed_methods, reason = "a guest waits in real time")]
 #![allow(dead_code, unreachable_pub, reason = "each user of this module uses a part of it")]
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "for tests")]
 
