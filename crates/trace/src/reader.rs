@@ -250,7 +250,7 @@ fn source(format: Format, name: &str, input: Box<dyn Read>) -> Source {
     let events: Box<dyn Events> = match format {
         Format::Blktrace => Box::new(Blktrace::new(name, input)),
         Format::Blkparse => Box::new(Text { lines: lines(input), parser: Blkparse::default() }),
-        Format::Ftrace => Box::new(Text { lines: lines(input), parser: Ftrace }),
+        Format::Ftrace => Box::new(Text { lines: lines(input), parser: Ftrace::default() }),
         _ => return by_records(format, lines(input)),
     };
     by_events(events)
