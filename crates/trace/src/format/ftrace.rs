@@ -52,7 +52,8 @@ pub(super) fn is_note(line: &str) -> bool {
     lost(line).is_some()
 }
 
-fn lost(line: &str) -> Option<u64> {
+/// Returns how many events a line reports as lost.
+pub(super) fn lost(line: &str) -> Option<u64> {
     let (_, text) = line.trim().strip_prefix("CPU:")?.split_once('[')?;
     let words: Vec<&str> = text.trim_end_matches(']').split_ascii_whitespace().collect();
     match words[..] {
