@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-const TARGETS: [&str; 24] = [
+const TARGETS: [&str; 30] = [
     "job_file",
     "disk_preset",
     "disksim_drive",
@@ -34,6 +34,12 @@ const TARGETS: [&str; 24] = [
     "trace_disksim_validation",
     "trace_startup",
     "trace_live",
+    "trace_biosnoop",
+    "trace_iosnoop",
+    "trace_cloudphysics",
+    "trace_vscsi",
+    "trace_mqsim",
+    "trace_libcachesim",
     "trace_ring",
     "trace_any",
 ];
