@@ -61,7 +61,7 @@ impl Unanswered {
         let others: u64 = self.devices.iter().filter(|(_, done)| *done > 0).map(|(n, done)| n - done).sum();
         if others > 0 && lost == 0 {
             reasons.push(format!(
-                "{others} were in flight when the recording ended, or it does not have their end"
+                "{others} had not completed when the recording ended, or their end is missing"
             ));
         }
         reasons
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(
             told(Format::Ftrace, 0, &[(4, 4), (3, 0), (9, 8)]),
             "4 of 16 requests have no completion, because device 8,1 has none for its 3 and \
-             1 were in flight when the recording ended, or it does not have their end"
+             1 had not completed when the recording ended, or their end is missing"
         );
         assert!(
             told(Format::Ftrace, 0, &[(1, 0), (1, 0), (1, 0), (1, 0), (9, 9)]).contains("1 more devices")
