@@ -47,6 +47,12 @@ pub(super) fn has_shape(line: &str) -> bool {
     is_note(line) || split_who(line).is_some_and(|(_, _, rest)| rest.contains(':'))
 }
 
+/// Whether a line is a comment, or one of those that `trace-cmd report` begins with.
+fn is_heading(line: &str) -> bool {
+    let is_empty = line.starts_with("CPU ") && line.trim_end().ends_with(" is empty");
+    is_empty || ["#", "cpus=", "version = ", "trace-cmd version"].iter().any(|p| line.starts_with(p))
+}
+
 /// Whether a line reports lost events: `CPU:1 [LOST 25 EVENTS]`, `CPU:1 [25 EVENTS DROPPED]`.
 pub(super) fn is_note(line: &str) -> bool {
     lost(line).is_some()
@@ -110,7 +116,7 @@ impl LineParser for Ftrace {
     type Item = Event;
 
     fn line(&mut self, line: &str, names: &mut Names, notes: &mut Notes) -> Result<Option<Event>, String> {
-        if line.trim().is_empty() || line.starts_with('#') || line.starts_with("cpus=") {
+        if line.trim().is_empty() || is_heading(line) {
             self.in_stack = false;
             return Ok(None);
         }
@@ -218,6 +224,9 @@ mod tests {
     fn what_is_of_no_interest_is_passed_over() {
         for line in [
             "# tracer: blk",
+            "version = 7",
+            "cpus=8",
+            "CPU 3 is empty",
             "  fio-5   [003] d..1.  5.000001:   7,0    P   N [fio]",
             "  fio-5   [003] d..1.  5.000001:   7,0   1,0  m   N bfq5S put_queue",
             "  fio-5   [003] d..1.  5.000001:   7,0    A   R 8 + 8 <- (7,1) 0",
