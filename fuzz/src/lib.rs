@@ -266,6 +266,36 @@ pub fn trace_live(data: &[u8]) {
     trace_as(Format::Live, data);
 }
 
+/// Any bytes as that format.
+pub fn trace_biosnoop(data: &[u8]) {
+    trace_as(Format::BioSnoop, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_iosnoop(data: &[u8]) {
+    trace_as(Format::IoSnoop, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_cloudphysics(data: &[u8]) {
+    trace_as(Format::CloudPhysics, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_vscsi(data: &[u8]) {
+    trace_as(Format::Vscsi, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_mqsim(data: &[u8]) {
+    trace_as(Format::MqSim, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_libcachesim(data: &[u8]) {
+    trace_as(Format::LibCacheSim, data);
+}
+
 /// Any bytes are a page of the kernel's trace buffer, or a text that describes pages or events, or a one-line
 /// error. The first byte says which: `p` a page, `f` formats of events, `h` the header of pages. The other
 /// two are a real kernel's.

@@ -81,6 +81,12 @@ fn traces() {
     replay("trace_disksim_validation", fairhead_fuzz::trace_disksim_validation);
     replay("trace_startup", fairhead_fuzz::trace_startup);
     replay("trace_live", fairhead_fuzz::trace_live);
+    replay("trace_biosnoop", fairhead_fuzz::trace_biosnoop);
+    replay("trace_iosnoop", fairhead_fuzz::trace_iosnoop);
+    replay("trace_cloudphysics", fairhead_fuzz::trace_cloudphysics);
+    replay("trace_vscsi", fairhead_fuzz::trace_vscsi);
+    replay("trace_mqsim", fairhead_fuzz::trace_mqsim);
+    replay("trace_libcachesim", fairhead_fuzz::trace_libcachesim);
     replay("trace_ring", fairhead_fuzz::trace_ring);
     replay("trace_any", fairhead_fuzz::trace_any);
 }

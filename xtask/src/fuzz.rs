@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
 
-const TARGETS: [&str; 24] = [
+const TARGETS: [&str; 30] = [
     "job_file",
     "disk_preset",
     "disksim_drive",
@@ -33,6 +33,12 @@ const TARGETS: [&str; 24] = [
     "trace_disksim_validation",
     "trace_startup",
     "trace_live",
+    "trace_biosnoop",
+    "trace_iosnoop",
+    "trace_cloudphysics",
+    "trace_vscsi",
+    "trace_mqsim",
+    "trace_libcachesim",
     "trace_ring",
     "trace_any",
 ];

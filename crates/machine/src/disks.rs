@@ -1,7 +1,6 @@
 //! The disks of a machine, as `/sys/block` describes them.
 
 use crate::keys;
-use crate::locate::disk_of_partition;
 use crate::ncq;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
@@ -299,7 +298,7 @@ fn below(tree: &Tree, name: &str) -> Vec<String> {
     let slaves = tree.names(&format!("sys/block/{name}/slaves"));
     let disk = |slave: String| {
         let is_disk = tree.exists(&format!("sys/block/{slave}"));
-        if is_disk { slave } else { disk_of_partition(tree, &slave).unwrap_or(slave) }
+        if is_disk { slave } else { tree.disk_of_partition(&slave).unwrap_or(slave) }
     };
     let mut disks: Vec<String> = slaves.into_iter().map(disk).collect();
     disks.sort();

@@ -17,7 +17,7 @@ impl Machine {
         if let Some(disk) = self.disk(&name) {
             return Ok(disk);
         }
-        if let Some(disk) = disk_of_partition(tree, &name) {
+        if let Some(disk) = tree.disk_of_partition(&name) {
             return Err(format!("{name} is a partition of {disk}; a scheduler is a disk's: write {disk}"));
         }
         if !name.is_empty() && tree.exists(&format!("sys/block/{name}")) {
@@ -36,13 +36,6 @@ impl Machine {
         let hint = nearest(&name, names()).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
         Err(format!("no disk '{word}'; there are {}{hint}", names().collect::<Vec<_>>().join(", ")))
     }
-}
-
-/// The disk that has the partition of this name.
-pub(crate) fn disk_of_partition(tree: &Tree, name: &str) -> Option<String> {
-    tree.names("sys/block")
-        .into_iter()
-        .find(|disk| tree.exists(&format!("sys/block/{disk}/{name}/partition")))
 }
 
 /// The name in `/sys/block` or of a partition: there, a slash of `/dev/cciss/c0d0` is an exclamation mark.

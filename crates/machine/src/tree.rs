@@ -86,6 +86,13 @@ impl Tree {
         files.filter_map(number).collect()
     }
 
+    /// The disk that has the partition of this name.
+    pub(crate) fn disk_of_partition(&self, name: &str) -> Option<String> {
+        self.names("sys/block")
+            .into_iter()
+            .find(|disk| self.exists(&format!("sys/block/{disk}/{name}/partition")))
+    }
+
     /// Where the link leads, as it is written.
     pub(crate) fn link(&self, path: &str) -> Option<String> {
         std::fs::read_link(self.place(path)).ok()?.to_str().map(str::to_owned)

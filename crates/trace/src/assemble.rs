@@ -17,6 +17,7 @@
 //! sectors they overlap; of several with the same first sector, to the one that has waited longest. A record
 //! is complete when all its sectors are, even in pieces (`X`). A request that is requeued (`R`) and issued
 //! again keeps its first time of issue. Requests that were in flight when recording began are left out.
+//! Flushes have no sectors; the crate's `flushes` module finds their issues and completions by order.
 //!
 //! **Remaps** (`A`) are ignored: by the time a bio of a partition is queued, its sectors are the disk's.
 //! Through a stacked device (dm, md) a bio is queued twice, on both devices; a replay has to select one of
@@ -26,6 +27,7 @@
 //! first, which is then without a completion.
 
 use crate::event::{Action, Event};
+use crate::flushes::Flushes;
 use crate::record::{Op, Record};
 use fairhead_core::{Duration, Sector};
 use std::collections::{BTreeSet, VecDeque};
@@ -38,7 +40,7 @@ const WINDOW: usize = 1 << 16;
 /// A record that waits for its completion.
 struct Pending {
     record: Record,
-    /// The number of sectors that have not completed.
+    /// The number of sectors that have not completed; 1 for a flush that has not.
     left: u32,
 }
 
@@ -53,6 +55,8 @@ pub(crate) struct Assembler {
     base: u64,
     /// The records in `waiting` with sectors that have not completed: device, first sector and number.
     open: BTreeSet<(u32, u64, u64)>,
+    /// The flushes in `waiting` that have not completed.
+    flushes: Flushes,
     /// The length of the longest record so far, in sectors: how far back an overlap may begin.
     longest: u64,
 }
@@ -65,6 +69,7 @@ impl Assembler {
             waiting: VecDeque::new(),
             base: 0,
             open: BTreeSet::new(),
+            flushes: Flushes::default(),
             longest: 0,
         }
     }
@@ -99,7 +104,9 @@ impl Assembler {
             return None;
         }
         let Pending { record, left } = self.waiting.pop_front()?;
-        if left > 0 {
+        if left > 0 && record.op == Op::Flush {
+            self.flushes.forget(record.device.0, self.base);
+        } else if left > 0 {
             self.open.remove(&(record.device.0, record.sector.0, self.base));
         }
         self.base += 1;
@@ -108,10 +115,12 @@ impl Assembler {
 
     fn event(&mut self, event: &Event) {
         let by_queue = self.by_queue == Some(true);
+        if event.op == Op::Flush {
+            return self.flush(event, by_queue);
+        }
         match event.action {
             Action::Queue => self.begin(event, None),
-            // Flushes bypass the scheduler.
-            Action::Insert if by_queue || event.sectors == 0 => {}
+            Action::Insert if by_queue => {}
             Action::Insert if self.overlapping(event).is_empty() => self.begin(event, None),
             // It was requeued.
             Action::Insert | Action::Requeue | Action::BackMerge | Action::FrontMerge => {}
@@ -128,11 +137,41 @@ impl Assembler {
             flags: event.flags,
             ..Record::new(event.at, event.op, Sector(event.sector), event.sectors)
         };
-        if event.sectors > 0 {
-            self.open.insert((event.device.0, event.sector, self.base + self.waiting.len() as u64));
+        let number = self.base + self.waiting.len() as u64;
+        let left = if event.op == Op::Flush {
+            self.flushes.add(event.device.0, number);
+            1
+        } else {
+            self.open.insert((event.device.0, event.sector, number));
             self.longest = self.longest.max(u64::from(event.sectors));
+            event.sectors
+        };
+        self.waiting.push_back(Pending { record, left });
+    }
+
+    /// Takes an event of a flush. Flushes bypass the scheduler, so that insertions say nothing.
+    fn flush(&mut self, event: &Event, by_queue: bool) {
+        let (device, at) = (event.device.0, event.at);
+        match event.action {
+            Action::Queue => self.begin(event, None),
+            Action::Issue => {
+                if !by_queue && !self.flushes.waits(device) {
+                    self.begin(event, None);
+                }
+                for number in self.flushes.issue(device, at) {
+                    self.at(number).record.issued.get_or_insert(at);
+                }
+            }
+            Action::Complete => {
+                for number in self.flushes.complete(device, at) {
+                    let pending = self.at(number);
+                    pending.left = 0;
+                    pending.record.completed = Some(at);
+                }
+            }
+            Action::Requeue => self.flushes.requeue(device),
+            Action::Insert | Action::BackMerge | Action::FrontMerge => {}
         }
-        self.waiting.push_back(Pending { record, left: event.sectors });
     }
 
     fn issue(&mut self, event: &Event, by_queue: bool) {
@@ -188,9 +227,6 @@ impl Assembler {
     /// Returns the numbers of the records that the event covers, one for each first sector.
     fn overlapping(&self, event: &Event) -> Vec<u64> {
         let mut found: Vec<u64> = Vec::new();
-        if event.sectors == 0 || event.op == Op::Flush {
-            return found;
-        }
         let device = event.device.0;
         let from = (device, event.sector.saturating_sub(self.longest), 0);
         let mut last = None;
@@ -229,10 +265,12 @@ mod tests {
     type Row = (u64, Option<u64>, Option<u64>, u64, u32);
 
     fn records(events: &[(u64, &str, u64, u32)]) -> Vec<Row> {
+        assembled(events.iter().map(|(at, letter, sector, sectors)| event(*at, letter, *sector, *sectors)))
+    }
+
+    fn assembled(events: impl Iterator<Item = Event>) -> Vec<Row> {
         let mut a = Assembler::new();
-        for (at, letter, sector, sectors) in events {
-            a.put(event(*at, letter, *sector, *sectors));
-        }
+        events.for_each(|e| a.put(e));
         a.end();
         let ns = |t: Option<Duration>| t.map(Duration::as_ns);
         let row = |r: Record| (r.at.as_ns(), ns(r.issued), ns(r.completed), r.sector.0, r.sectors);
@@ -282,6 +320,61 @@ mod tests {
     fn what_began_before_the_recording_is_left_out() {
         assert_eq!(records(&[(1, "D", 7, 1), (2, "C", 7, 1), (3, "Q", 9, 1)]), [(3, None, None, 9, 1)]);
         assert!(records(&[(1, "C", 7, 1)]).is_empty());
+    }
+
+    /// Time, issue and completion of the flushes of these events.
+    fn flushes(events: &[(u64, &str)]) -> Vec<(u64, Option<u64>, Option<u64>)> {
+        let flush = |(at, letter): &(u64, &str)| Event { op: Op::Flush, ..event(*at, letter, 0, 0) };
+        assembled(events.iter().map(flush)).into_iter().map(|(at, d, c, ..)| (at, d, c)).collect()
+    }
+
+    #[test]
+    fn a_flush_answers_all_that_waited_when_it_was_issued() {
+        let got = flushes(&[(1, "Q"), (2, "Q"), (3, "D"), (4, "Q"), (5, "C"), (6, "D"), (7, "C")]);
+        assert_eq!(got, [(1, Some(3), Some(5)), (2, Some(3), Some(5)), (4, Some(6), Some(7))]);
+        // The flush before and after a write answers no other.
+        let got = flushes(&[(1, "D"), (2, "Q"), (3, "C"), (4, "D"), (5, "C"), (6, "D"), (7, "C"), (8, "Q")]);
+        assert_eq!(got, [(2, Some(4), Some(5)), (8, None, None)]);
+    }
+
+    #[test]
+    fn a_flush_that_is_given_back_is_one_flush() {
+        let events = [(1, "D"), (2, "R"), (3, "D"), (4, "C"), (5, "D"), (6, "C")];
+        assert_eq!(flushes(&events), [(1, Some(1), Some(4)), (5, Some(5), Some(6))]);
+        let events = [(1, "Q"), (2, "D"), (3, "R"), (4, "Q"), (5, "D"), (6, "C")];
+        assert_eq!(flushes(&events), [(1, Some(2), Some(6)), (4, Some(5), Some(6))]);
+    }
+
+    #[test]
+    fn without_issues_a_completion_is_the_oldest_flushs() {
+        assert_eq!(flushes(&[(1, "Q"), (2, "Q"), (3, "C")]), [(1, None, Some(3)), (2, None, None)]);
+    }
+
+    #[test]
+    fn a_lost_completion_does_not_shift_all_others() {
+        let s = 1_000_000_000;
+        let events = [(0, "Q"), (1, "D"), (40 * s, "Q"), (40 * s + 1, "D"), (40 * s + 2, "C")];
+        assert_eq!(
+            flushes(&events),
+            [(0, Some(1), None), (40 * s, Some(40 * s + 1), Some(40 * s + 2))],
+            "the first is given up after 30 s"
+        );
+    }
+
+    #[test]
+    fn a_flush_does_not_wait_for_ever() {
+        let mut a = Assembler::new();
+        let mut out = 0;
+        for i in 0..WINDOW as u64 + 10 {
+            a.put(Event { op: Op::Flush, ..event(i, "Q", 0, 0) });
+            out += u32::from(a.take(false).is_some());
+        }
+        assert_eq!(out, 11);
+        for letter in ["D", "C"] {
+            a.put(Event { op: Op::Flush, ..event(70_000, letter, 0, 0) });
+        }
+        let last = std::iter::from_fn(|| a.take(false)).filter(|r| r.completed.is_some()).count();
+        assert_eq!(last, WINDOW - 1);
     }
 
     #[test]

@@ -170,11 +170,8 @@ impl Timeline {
     }
 
     pub(crate) fn put(&mut self, r: &Record) {
-        let moments = [
-            (Action::Queue, Some(r.at)),
-            (Action::Issue, r.issued.filter(|_| r.sectors > 0)),
-            (Action::Complete, r.completed.filter(|_| r.sectors > 0)),
-        ];
+        let moments =
+            [(Action::Queue, Some(r.at)), (Action::Issue, r.issued), (Action::Complete, r.completed)];
         for (action, at) in moments {
             let Some(at) = at else { continue };
             let Record { task, device, op, flags, sectors, .. } = *r;

@@ -40,6 +40,7 @@ mod error;
 mod event;
 mod events;
 mod fields;
+mod flushes;
 pub mod format;
 mod lines;
 mod reader;

@@ -6,16 +6,23 @@ use crate::error::{Place, TraceError};
 use crate::event::Event;
 use crate::events::{Events, Records};
 use crate::format::alibaba::Alibaba;
+use crate::format::biosnoop;
 use crate::format::blkparse::Blkparse;
 use crate::format::blktrace::Blktrace;
+use crate::format::cloudphysics::CloudPhysics;
 use crate::format::disksim::{DiskSim, Validation};
 use crate::format::ftrace::Ftrace;
 use crate::format::iolog::Iolog;
+use crate::format::iosnoop;
+use crate::format::libcachesim::LibCacheSim;
 use crate::format::live::Live;
+use crate::format::mqsim::MqSim;
 use crate::format::msr::Msr;
+use crate::format::snoop::Snoop;
 use crate::format::spc::Spc;
 use crate::format::startup::StartUp;
 use crate::format::tencent::Tencent;
+use crate::format::vscsi::Vscsi;
 use crate::format::{Format, LineParser};
 use crate::lines::Lines;
 use crate::record::{Names, Notes, Op, Record};
@@ -250,7 +257,8 @@ fn source(format: Format, name: &str, input: Box<dyn Read>) -> Source {
     let events: Box<dyn Events> = match format {
         Format::Blktrace => Box::new(Blktrace::new(name, input)),
         Format::Blkparse => Box::new(Text { lines: lines(input), parser: Blkparse::default() }),
-        Format::Ftrace => Box::new(Text { lines: lines(input), parser: Ftrace }),
+        Format::Ftrace => Box::new(Text { lines: lines(input), parser: Ftrace::default() }),
+        Format::Vscsi => return by_time(Box::new(Vscsi::new(name, input))),
         _ => return by_records(format, lines(input)),
     };
     by_events(events)
@@ -268,8 +276,19 @@ fn by_records(format: Format, lines: Lines) -> Source {
         Format::DiskSimValidation => Box::new(Text { lines, parser: Validation::default() }),
         Format::StartUp => Box::new(Text { lines, parser: StartUp }),
         Format::Live => Box::new(Live::new(lines)),
-        Format::Blktrace | Format::Blkparse | Format::Ftrace => unreachable!("made of events"),
+        Format::BioSnoop => Box::new(Text { lines, parser: Snoop::new(&biosnoop::TOOL) }),
+        Format::IoSnoop => Box::new(Text { lines, parser: Snoop::new(&iosnoop::TOOL) }),
+        Format::CloudPhysics => Box::new(Text { lines, parser: CloudPhysics::default() }),
+        Format::LibCacheSim => Box::new(Text { lines, parser: LibCacheSim::default() }),
+        Format::MqSim => Box::new(Text { lines, parser: MqSim }),
+        Format::Blktrace | Format::Blkparse | Format::Ftrace | Format::Vscsi => {
+            unreachable!("made of events or binary")
+        }
     };
+    by_time(records)
+}
+
+fn by_time(records: Box<dyn Records>) -> Source {
     Source::Records(records, Reorder::new(RECORDS_WINDOW))
 }
 

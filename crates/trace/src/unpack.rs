@@ -24,6 +24,20 @@ pub(crate) fn peek(mut input: Box<dyn Read>, most: u64) -> io::Result<(Vec<u8>, 
     Ok((head, again.chain(input)))
 }
 
+/// Fills the buffer and returns the number of bytes that there were.
+pub(crate) fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}
+
 /// Returns the decompressed input, or the input itself if it is not compressed.
 pub(crate) fn unpack(input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     let (head, input) = peek(input, 6)?;

@@ -10,9 +10,10 @@ use super::common::{Output, ReportFormat, SEED, seed};
 #[derive(Debug, Args)]
 #[command(after_help = TRACE_LEGEND)]
 pub(crate) struct TraceArgs {
-    /// The trace: blktrace (any file of a set stands for the set), blkparse, ftrace, fio iolog, MSR, Alibaba,
-    /// Tencent, SPC, DiskSim, a recorded start-up, or a recording of serve or mount; plain or compressed
-    /// (gzip, xz, zstd, bzip2).
+    /// The trace: blktrace (any file of a set stands for the set), blkparse, ftrace, perf script, biosnoop,
+    /// iosnoop, fio iolog, MSR, Alibaba, Tencent, SPC, cloudPhysics (CSV, VSCSI), libCacheSim's CSV, DiskSim,
+    /// MQSim, a recorded start-up, or a recording of serve or mount; plain or compressed (gzip, xz, zstd,
+    /// bzip2).
     #[arg(value_name = "FILE")]
     pub(crate) trace: PathBuf,
     /// Convert the trace to this format, instead of describing it.

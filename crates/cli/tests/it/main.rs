@@ -52,3 +52,4 @@ mod tenants;
 mod tls;
 mod top;
 mod trace;
+mod trace_cases;

@@ -269,19 +269,54 @@ mod tests {
         BlockEvent { at_ns, action, device: (8, 1), op, flags, sector, sectors: 8, pid, comm, prio, error: 0 }
     }
 
-    #[test]
-    fn what_is_written_is_read_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a");
-        let target = Target {
+    fn target(range: Option<(u64, u64)>) -> Target {
+        Target {
             disk: "sda".to_owned(),
             name: "sda".to_owned(),
             number: (8, 0),
             partitions: vec![(8, 1)],
-            range: None,
+            range,
             scheduler: None,
-        };
-        let targets = [target];
+        }
+    }
+
+    #[test]
+    fn flushes_are_answered_in_the_file() {
+        for range in [None, Some((2048, 4096))] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a");
+            let targets = [target(range)];
+            let mut tape = Tape::new(File::create(&path).unwrap(), &targets);
+            let flush = |at_ns, action, device, pid| BlockEvent {
+                device,
+                op: Op::Flush,
+                flags: Flags::PREFLUSH,
+                sectors: 0,
+                ..event(at_ns, action, pid, 0, None)
+            };
+            for e in [
+                flush(1000, Action::Queue, (8, 1), 77),
+                flush(1200, Action::Queue, (8, 1), std::process::id()),
+                flush(1500, Action::Issue, (8, 0), 9),
+                flush(2000, Action::Queue, (8, 1), 78),
+                flush(3000, Action::Complete, (8, 0), 0),
+                flush(3500, Action::Issue, (8, 0), 9),
+                flush(9000, Action::Complete, (8, 0), 0),
+            ] {
+                tape.put(&e).unwrap();
+            }
+            assert_eq!(tape.finish().unwrap().0, 1);
+            let records: Vec<_> = fairhead_trace::open(&path).unwrap().map(Result::unwrap).collect();
+            let ends: Vec<_> = records.iter().map(|r| (r.task.0, r.completed.map(|t| t.as_ns()))).collect();
+            assert_eq!(ends, [(77, Some(2000)), (78, Some(8000))]);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let targets = [target(None)];
         let mut tape = Tape::new(File::create(&path).unwrap(), &targets);
         let idle = Some(IoPrio::new(Class::Idle, 7));
         // 4194303 is above every number of a process.

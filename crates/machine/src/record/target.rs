@@ -85,7 +85,7 @@ fn find(tree: &Tree, asked: &str) -> Result<Target, String> {
 }
 
 fn partition(tree: &Tree, name: &str) -> Option<Target> {
-    let parent = locate::disk_of_partition(tree, name)?;
+    let parent = tree.disk_of_partition(name)?;
     let number = |file: &str| tree.number::<u64>(&format!("sys/block/{parent}/{name}/{file}"));
     let (start, size) = (number("start")?, number("size")?);
     disk(tree, &parent, name, Some((start, start + size)))

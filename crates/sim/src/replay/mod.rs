@@ -31,6 +31,7 @@
 mod options;
 mod place;
 mod recording;
+mod unanswered;
 
 pub use options::{Fit, Mode, Options, Skip};
 pub use place::{Place, Placed};

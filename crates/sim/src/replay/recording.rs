@@ -1,6 +1,7 @@
 //! What is in a trace, as far as a replay has to know it beforehand: found by reading it once to its end.
 
 use super::options::{Mode, Options};
+use super::unanswered::Unanswered;
 use fairhead_core::Duration;
 use fairhead_trace::{DeviceId, Format, NAMES_MAX, Names, Record, Trace, TraceError};
 use std::collections::BTreeMap;
@@ -85,6 +86,8 @@ pub struct Recording {
     pub duration: Duration,
     /// How many of them were answered, as far as the trace tells.
     pub answered: u64,
+    /// How many of them were not, of how many, and why.
+    unanswered: String,
     /// Of each device, how many sectors are touched, after `replay_scale`.
     ends: Vec<u64>,
     /// Differs for traces that differ.
@@ -142,7 +145,7 @@ struct Census {
     devices: Vec<u64>,
     ends: Vec<u64>,
     requests: u64,
-    answered: u64,
+    unanswered: Unanswered,
     last: Duration,
     fingerprint: u64,
 }
@@ -150,7 +153,7 @@ struct Census {
 impl Census {
     fn add(&mut self, r: &Record, scale: u32) {
         self.requests += 1;
-        self.answered += u64::from(r.completed.is_some());
+        self.unanswered.add(r);
         self.last = r.at;
         let has_room = self.tasks.len() < NAMES_MAX;
         match self.tasks.get_mut(&r.task.0) {
@@ -230,15 +233,14 @@ impl Recording {
         if census.requests == 0 {
             return Err(wrong("it has no request to replay".to_owned()));
         }
-        if options.mode == Mode::Closed && census.answered == 0 {
-            return Err(wrong(format!(
-                "{} has no completion times, which a closed replay needs; replay it open",
-                trace.format()
-            )));
+        let answered = census.unanswered.answered();
+        let unanswered = census.unanswered.describe(trace.format(), trace.names(), trace.notes().lost);
+        if options.mode == Mode::Closed && answered == 0 {
+            return Err(wrong(format!("{unanswered}; a closed replay needs them: replay it open")));
         }
         let by_itself = options.mode == Mode::Auto;
         if by_itself {
-            let is_told = census.answered >= census.requests - census.requests / 10;
+            let is_told = answered >= census.requests - census.requests / 10;
             options.mode = if is_told { Mode::Closed } else { Mode::Open };
         }
         let (tasks, who, recorded_tasks) = census.clients(trace.names(), options.clients_max);
@@ -249,7 +251,8 @@ impl Recording {
             who,
             requests: census.requests,
             duration: census.last,
-            answered: census.answered,
+            answered,
+            unanswered,
             ends: census.ends,
             fingerprint: census.fingerprint,
             source,
@@ -288,8 +291,8 @@ impl Recording {
                 "{name}: replayed closed: each request as long after the completion before it as in the recording"
             )),
             Mode::Open if self.by_itself => notes.push(format!(
-                "{name}: replayed open, at the recorded times: {} has no completion times",
-                self.format
+                "{name}: replayed open, at the recorded times: {}; a closed replay needs nine of ten",
+                self.unanswered
             )),
             _ => {}
         }
@@ -301,11 +304,7 @@ impl Recording {
             ));
         }
         if self.options.mode == Mode::Closed && self.answered < self.requests {
-            let unknown = self.requests - self.answered;
-            notes.push(format!(
-                "{name}: {unknown} of {} requests have no recorded completion; no other request waits for those",
-                self.requests
-            ));
+            notes.push(format!("{name}: {}; no other request waits for those", self.unanswered));
         }
         notes
     }
@@ -313,7 +312,7 @@ impl Recording {
     /// Whether the trace records which writes are sync.
     #[must_use]
     pub const fn tells_sync(&self) -> bool {
-        matches!(self.format, Format::Blktrace | Format::Blkparse | Format::Ftrace)
+        matches!(self.format, Format::Blktrace | Format::Blkparse | Format::Ftrace | Format::IoSnoop)
     }
 
     /// How many requests all runs of it together have read so far. Changes no result; for those who show

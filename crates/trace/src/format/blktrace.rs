@@ -29,6 +29,7 @@ use crate::event::{Action, Event, Timeline, kind};
 use crate::events::Events;
 use crate::fields::on_a_disk;
 use crate::record::{DeviceId, Flags, Names, Notes, Op, Record};
+use crate::unpack::fill;
 use fairhead_core::{Duration, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read, Write};
@@ -92,15 +93,8 @@ impl Blktrace {
 
     /// Fills the buffer and returns the number of bytes that there were.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, TraceError> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match self.input.read(&mut buffer[filled..]) {
-                Ok(0) => break,
-                Ok(n) => filled += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.error(self.offset, format!("cannot be read any further: {e}"))),
-            }
-        }
+        let filled = fill(&mut self.input, buffer)
+            .map_err(|e| self.error(self.offset, format!("cannot be read any further: {e}")))?;
         self.offset += filled as u64;
         Ok(filled)
     }

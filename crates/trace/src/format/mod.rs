@@ -1,16 +1,25 @@
 //! The formats, one module each, and the detection of a file's format by its content, never by its name.
 
 pub mod alibaba;
+pub mod biosnoop;
 pub mod blkparse;
 pub mod blktrace;
+pub mod cloudphysics;
+pub mod columns;
 pub mod disksim;
 pub mod ftrace;
 pub mod iolog;
+pub mod iosnoop;
+pub mod libcachesim;
 pub mod live;
+pub mod mqsim;
 pub mod msr;
+mod scsi;
+pub mod snoop;
 pub mod spc;
 pub mod startup;
 pub mod tencent;
+pub mod vscsi;
 
 use crate::record::{Names, Notes};
 use std::fmt;
@@ -50,11 +59,23 @@ pub enum Format {
     StartUp,
     /// The recordings of `fairhead serve` and `mount`.
     Live,
+    /// The table that `biosnoop` prints.
+    BioSnoop,
+    /// The table that perf-tools' `iosnoop` prints.
+    IoSnoop,
+    /// The traces of virtual disks of cloudPhysics, as CSV.
+    CloudPhysics,
+    /// The binary form of cloudPhysics' traces.
+    Vscsi,
+    /// The text that MQSim reads.
+    MqSim,
+    /// The CSV that libCacheSim reads.
+    LibCacheSim,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 19] = [
         Self::Blktrace,
         Self::Blkparse,
         Self::Ftrace,
@@ -68,6 +89,12 @@ impl Format {
         Self::DiskSimValidation,
         Self::StartUp,
         Self::Live,
+        Self::BioSnoop,
+        Self::IoSnoop,
+        Self::CloudPhysics,
+        Self::Vscsi,
+        Self::MqSim,
+        Self::LibCacheSim,
     ];
 
     /// Returns the name of the format, in a few words.
@@ -87,6 +114,38 @@ impl Format {
             Self::DiskSimValidation => "DiskSim validation",
             Self::StartUp => "start-up trace",
             Self::Live => "fairhead live recording",
+            Self::BioSnoop => "biosnoop table",
+            Self::IoSnoop => "iosnoop table",
+            Self::CloudPhysics => "cloudPhysics CSV",
+            Self::Vscsi => "VSCSI binary",
+            Self::MqSim => "MQSim ASCII",
+            Self::LibCacheSim => "libCacheSim CSV",
+        }
+    }
+
+    /// Whether a trace of the format can have the times at which requests completed.
+    #[must_use]
+    pub const fn has_completions(self) -> bool {
+        match self {
+            Self::Blktrace
+            | Self::Blkparse
+            | Self::Ftrace
+            | Self::Msr
+            | Self::DiskSimValidation
+            | Self::Live
+            | Self::BioSnoop
+            | Self::IoSnoop
+            | Self::Vscsi => true,
+            Self::IologV2
+            | Self::IologV3
+            | Self::Alibaba
+            | Self::Tencent
+            | Self::Spc
+            | Self::DiskSim
+            | Self::StartUp
+            | Self::CloudPhysics
+            | Self::MqSim
+            | Self::LibCacheSim => false,
         }
     }
 
@@ -98,6 +157,11 @@ impl Format {
         let letter = |s: &str| matches!(s, "R" | "W" | "r" | "w");
         let named = |s: &str, name: &str| s.eq_ignore_ascii_case(name);
         match (&commas[..], &words[..]) {
+            _ if biosnoop::has_shape(line) => Some(Self::BioSnoop),
+            _ if iosnoop::has_shape(line) => Some(Self::IoSnoop),
+            _ if cloudphysics::is_header(line) => Some(Self::CloudPhysics),
+            _ if libcachesim::has_shape(line) => Some(Self::LibCacheSim),
+            ([_, _, op, _], _) if named(op, "read") || named(op, "write") => Some(Self::CloudPhysics),
             ([first, ..], _) if named(first, "timestamp") => {
                 Some(if commas.len() > 5 { Self::Msr } else { Self::Tencent })
             }
@@ -122,6 +186,11 @@ impl Format {
             {
                 Some(Self::DiskSim)
             }
+            ([_], [time, device, sector, size, op @ ("0" | "1")])
+                if [time, device, sector, size, op].iter().all(|s| is_number(s)) =>
+            {
+                Some(Self::MqSim)
+            }
             _ => None,
         }
     }
@@ -134,6 +203,9 @@ impl Format {
         if blktrace::is_magic(head) {
             return Ok(Self::Blktrace);
         }
+        if vscsi::has_shape(head) {
+            return Ok(Self::Vscsi);
+        }
         if head.get(257..262) == Some(b"ustar") {
             return Err("is a tar archive: take the trace out first, as in `tar -xOf FILE`".to_owned());
         }
@@ -143,7 +215,13 @@ impl Format {
         let text = String::from_utf8_lossy(head);
         let mut lines = text.lines().filter(|l| !l.trim().is_empty());
         let recording = lines.clone().find(|l| !l.starts_with('#')).is_none_or(ftrace::is_note);
-        let found = lines.find_map(Self::of_line);
+        let found = match lines.by_ref().find_map(Self::of_line) {
+            // Times of DiskSim have a point, but the first may be a whole number.
+            Some(Self::MqSim) if lines.any(|l| Self::of_line(l) == Some(Self::DiskSim)) => {
+                Some(Self::DiskSim)
+            }
+            found => found,
+        };
         found.or((recording && head.starts_with(b"#")).then_some(Self::Ftrace)).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|f| f.name()).collect();
             format!("is no trace of a known format; those are {}", names.join(", "))
@@ -210,8 +288,21 @@ mod tests {
             ("R Hit    3962268  12   6657.00000  64047.00000", Format::DiskSimValidation),
             ("sh-7 .000066 8 113248528 Seq 0 8 RA 4.682475 C", Format::StartUp),
             ("fairhead live 1", Format::Live),
+            ("TIME(s)     COMM           PID    DISK    T SECTOR     BYTES   LAT(ms)", Format::BioSnoop),
+            ("0.000004    Web Content    1950   xvda1   W 13092560   4096       0.74", Format::BioSnoop),
+            ("1.5 (udev-worker) 77 sda FF -1 0 -1.000 0.740", Format::BioSnoop),
+            ("COMM         PID    TYPE DEV      BLOCK        BYTES     LATms", Format::IoSnoop),
+            ("59.302061 59.302679 my prog 1809 WS 202,1 17039600 4096 0.62", Format::IoSnoop),
+            ("time,object,op,size", Format::CloudPhysics),
+            ("5633898611441,42932745,read,512", Format::CloudPhysics),
+            ("4851300 1 524288 16 0", Format::MqSim),
+            ("version,time,op,size,lbn", Format::LibCacheSim),
+            ("# time, obj_id, obj_size", Format::LibCacheSim),
+            ("1,33898,2a,512,42932745", Format::LibCacheSim),
+            ("1,33898,28,4096,42932745", Format::LibCacheSim),
         ];
-        for format in Format::ALL.into_iter().filter(|f| *f != Format::Blktrace) {
+        let binary = [Format::Blktrace, Format::Vscsi];
+        for format in Format::ALL.into_iter().filter(|f| !binary.contains(f)) {
             assert!(lines.iter().any(|(_, f)| *f == format), "this test has no line of {format}");
         }
         for (line, format) in lines {
@@ -230,5 +321,9 @@ mod tests {
         tar[257..262].copy_from_slice(b"ustar");
         assert!(Format::detect(&tar).unwrap_err().contains("tar"));
         assert_eq!(Format::detect(b"# tracer: nop\n#\n"), Ok(Format::Ftrace));
+        assert_eq!(Format::detect(b"1 0 8 8 1\n2.5 0 16 8 1\n"), Ok(Format::DiskSim));
+        assert_eq!(Format::detect(b"1 0 8 8 1\n2 0 16 8 1\n"), Ok(Format::MqSim));
+        // Five numbers: the fourth is Tencent's type.
+        assert_eq!(Format::detect(b"1,33898,28,1,42932745\n"), Ok(Format::Tencent));
     }
 }

@@ -7,14 +7,16 @@ use crate::record::{Flags, Op, printable};
 use fairhead_core::units::{Class, IoPrio};
 use std::collections::BTreeMap;
 
-/// The events that a [`Decoder`] understands, by the kernel's name, and the action that each is.
-pub const EVENTS: [(&str, Action); 7] = [
+/// The events that a [`Decoder`] understands, by the kernel's name, and the action that each is. Devices
+/// without requests (dm, md) complete bios.
+pub const EVENTS: [(&str, Action); 8] = [
     ("block_bio_queue", Action::Queue),
     ("block_bio_backmerge", Action::BackMerge),
     ("block_bio_frontmerge", Action::FrontMerge),
     ("block_rq_insert", Action::Insert),
     ("block_rq_issue", Action::Issue),
     ("block_rq_complete", Action::Complete),
+    ("block_bio_complete", Action::Complete),
     ("block_rq_requeue", Action::Requeue),
 ];
 
@@ -208,6 +210,26 @@ fn priority(word: u32) -> Option<IoPrio> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stacked_devices_bio_completes() {
+        let texts = include_str!("../../tests/golden/ring/formats.txt").split("name: ").skip(1);
+        let formats: Vec<_> = texts.map(|t| EventFormat::parse(&format!("name: {t}")).unwrap()).collect();
+        let decoder = Decoder::new(&formats).unwrap();
+        let id = formats.iter().find(|f| f.name == "block_bio_complete").unwrap().id;
+        let mut data = vec![0; 44];
+        data[..2].copy_from_slice(&id.to_le_bytes());
+        data[8..12].copy_from_slice(&(253_u32 << 20 | 3).to_le_bytes());
+        data[32..35].copy_from_slice(b"FWS");
+        let raw = super::super::RawEvent { at_ns: 7, data: &data };
+        let event = decoder.decode(&raw).unwrap().unwrap();
+        assert_eq!((event.action, event.op, event.device), (Action::Complete, Op::Flush, (253, 3)));
+        data[16..24].copy_from_slice(&2048_u64.to_le_bytes());
+        data[24..28].copy_from_slice(&8_u32.to_le_bytes());
+        let raw = super::super::RawEvent { at_ns: 7, data: &data };
+        let event = decoder.decode(&raw).unwrap().unwrap();
+        assert_eq!((event.op, event.sector, event.sectors), (Op::Write, 2048, 8));
+    }
 
     #[test]
     fn a_name_does_not_command_a_terminal() {

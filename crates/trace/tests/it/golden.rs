@@ -110,6 +110,21 @@ fn servers_and_clouds() {
 }
 
 #[test]
+fn snoops() {
+    check("biosnoop.txt", Format::BioSnoop, Notes { empty: 1, lost: 25, ..Notes::default() });
+    check("iosnoop.txt", Format::IoSnoop, Notes { empty: 1, ..Notes::default() });
+}
+
+#[test]
+fn caches_and_simulators() {
+    check("cloudphysics.csv", Format::CloudPhysics, Notes::default());
+    check("libcachesim.csv", Format::LibCacheSim, Notes::default());
+    check("mqsim.txt", Format::MqSim, Notes::default());
+    check("one.vscsi", Format::Vscsi, Notes::default());
+    check("two.vscsi", Format::Vscsi, Notes::default());
+}
+
+#[test]
 fn disksim() {
     check("disksim.txt", Format::DiskSim, Notes::default());
     check("disksim-validation.txt", Format::DiskSimValidation, Notes::default());

@@ -1,7 +1,7 @@
 //! What is in a folder, as it was when the listing began: a program that reads on gets no name twice.
 //!
-//! A name comes with its inode number. Of a folder on which something is mounted, file systems give the number
-//! of the folder below; where there may be such names, each file is looked at.
+//! A name comes with its inode number. Of a folder on which something is mounted, file systems give the
+//! number of the folder below; where there may be such names, each file is looked at.
 
 use super::by_descriptor::proc_path;
 use super::{Directory, Handle, VALID_S, lock};

@@ -62,8 +62,8 @@ impl Bfq {
         slot
     }
 
-    /// Forgets a task that has been idle for long, so that another can have its slot. Returns whether there was
-    /// one.
+    /// Forgets a task that has been idle for long, so that another can have its slot. Returns whether there
+    /// was one.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, cx: &mut Cx<'_>) -> bool {

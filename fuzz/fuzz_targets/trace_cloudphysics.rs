@@ -1,0 +1,4 @@
+//! See `fairhead_fuzz::trace_cloudphysics`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fairhead_fuzz::trace_cloudphysics(data));
