@@ -2,6 +2,20 @@
 
 use std::process::Command;
 
+/// A sequential reader that came to the region of the next one touched its request, and the two merged.
+#[test]
+fn a_long_loop_does_not_end_in_a_panic() {
+    for requests in ["85000", "300000"] {
+        let program = env!("CARGO_BIN_EXE_fairhead-bench");
+        let output =
+            Command::new(program).args(["run", "mq-deadline", "16", requests]).output().expect("it runs");
+        let (said, wrong) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && wrong.is_empty(), "{requests}: {wrong}");
+        assert_eq!(said.lines().count(), 1, "{requests}: {said}");
+    }
+}
+
 #[test]
 fn a_bad_load_of_drives_is_one_line() {
     for (numbers, says) in [
