@@ -19,6 +19,7 @@ use crate::out;
 use crate::out::Progress;
 use crate::replay;
 use crate::schedulers::choose_scheduler;
+use crate::stdin;
 use crate::workloads;
 
 /// What the arguments mean.
@@ -132,7 +133,15 @@ pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
     if bytes.len() > MOST {
         return Err(misuse("larger than 64 MiB"));
     }
-    String::from_utf8(bytes).map_err(|_| misuse("not a text in UTF-8"))
+    match std::str::from_utf8(without_mark(&bytes)) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(misuse(job::not_utf8(&bytes))),
+    }
+}
+
+/// Bytes without the mark that some editors put before a text in UTF-8.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
 /// The text of a file that another one names, in the same folder and nowhere else.
@@ -153,7 +162,8 @@ pub(crate) fn read_jobs(
 ) -> Result<JobFile, CliError> {
     let runtime = runtime.map(|t| positive_time("--runtime", t)).transpose()?;
     let misuse = |e: job::JobError| CliError::Misuse(e.to_string());
-    let mut jobs = match path.filter(|p| replay::is_trace(p)) {
+    let is_file = |p: &&Path| *p != Path::new(stdin::NAME);
+    let mut jobs = match path.filter(is_file).filter(|p| replay::is_trace(p)) {
         Some(path) => replay::jobs(path, replay),
         None if replay::is_given(replay) => {
             let wrong =
@@ -185,6 +195,10 @@ fn parse_jobs(path: Option<&Path>, host: Option<&Host>) -> Result<JobFile, CliEr
     let Some(path) = path else {
         return job::parse(WORKLOADS[0].text, WORKLOADS[0].name).map_err(misuse);
     };
+    if path == Path::new(stdin::NAME) {
+        let around = Surroundings { variable: &|name| std::env::var(name).ok(), host };
+        return job::parse_bytes(stdin::job()?, stdin::SHOWN, &around).map_err(misuse);
+    }
     let name = path.to_string_lossy();
     let bytes = if path.exists() { read(path)? } else { Vec::new() };
     if replay::is_trace_in_a_pipe(path, &bytes) {
