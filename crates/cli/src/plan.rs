@@ -1,5 +1,6 @@
 //! Turns arguments into a plan: reads files, resolves names, checks values.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use fairhead_core::Duration;
@@ -200,10 +201,16 @@ fn parse_jobs(path: Option<&Path>, host: Option<&Host>) -> Result<JobFile, CliEr
         return job::parse_bytes(stdin::job()?, stdin::SHOWN, &around).map_err(misuse);
     }
     let name = path.to_string_lossy();
-    let bytes = if path.exists() { read(path)? } else { Vec::new() };
+    let is_device = path.metadata().is_ok_and(|m| m.file_type().is_block_device());
+    let bytes = if path.exists() && !is_device { read(path)? } else { Vec::new() };
     if replay::is_trace_in_a_pipe(path, &bytes) {
         let wrong = "is a trace in a pipe; a trace is read more than once, so write it to a file first";
         return Err(CliError::Misuse(format!("{name}: {wrong}")));
+    }
+    if let Some(disk) = disk_of_this_machine(path) {
+        return Err(CliError::Misuse(format!(
+            "'{name}' is a disk, not a job; fairhead advise --record 60s /dev/{disk} records what it does"
+        )));
     }
     if !path.exists() {
         if let Some(w) = workloads::find(&name) {
@@ -216,6 +223,15 @@ fn parse_jobs(path: Option<&Path>, host: Option<&Host>) -> Result<JobFile, CliEr
     }
     let around = Surroundings { variable: &|name| std::env::var(name).ok(), host };
     job::parse_bytes(&bytes, &name, &around).map_err(misuse)
+}
+
+/// The name of the disk or partition that stands where a job file is expected: a block device, or the name of
+/// a disk of this machine where there is no such file.
+fn disk_of_this_machine(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    let is_device = path.metadata().is_ok_and(|m| m.file_type().is_block_device());
+    let is_name = !path.exists() && path == Path::new(name) && Path::new("/sys/block").join(name).exists();
+    (is_device || is_name).then_some(name)
 }
 
 /// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.

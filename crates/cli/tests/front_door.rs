@@ -1,5 +1,4 @@
-//! What somebody meets who uses the program for the first time: mistakes get one clear line, and no result
-//! is lost.
+//! The program as people meet it for the first time: mistakes get one clear line, and no result is lost.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -171,6 +170,93 @@ fn a_job_file_comes_from_standard_input() {
     let trace = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda close\n";
     let out = place.piped(&["run", "-"], trace.as_bytes());
     assert!(text(&out.stderr).contains("is a trace in a pipe"), "{}", text(&out.stderr));
+}
+
+/// Mistakes of people who use the program for the first time, and the line that each gets.
+#[test]
+fn each_mistake_of_a_newcomer_gets_a_line_that_helps() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("dir")).unwrap();
+    place.write("hello.txt", b"hello\n");
+    place.write("empty", b"");
+    for (args, says) in [
+        (&["run", "job.fio", "--sched", "noop", "bfq"][..], "one word with commas: --sched noop,bfq"),
+        (&["run", "-disk", "nvme"], "did you mean '--disk'?"),
+        (&["run", "job.fio", "--json"], "did you mean '--output-format json'?"),
+        (&["run", "job.fio", "--duration", "5s"], "did you mean '--runtime'?"),
+        (&["run", "job.fio", "--threads", "many"], "a whole number is needed"),
+        (&["run", "job.fio", "--disk", "nas"], "did you mean 'nas2020'?"),
+        (&["run", "job.fio", "--disk", "NVME"], "did you mean 'nvme'?"),
+        (&["run", "job.fio", "--disk", "dir"], "cannot read 'dir': Is a directory"),
+        (&["run", "job.fio", "--disk", "empty"], "empty:1: kind = one of"),
+        (&["run", "job.fio", "--runtime", "5"], "'--runtime=5' has no unit"),
+        (&["run", "job.fio", "--runtime", "99999999999999999999s"], "is not a time"),
+        (&["run", "job.fio", "--seed", "-1"], "--seed -1: a value below zero has no meaning here"),
+        (&["run", "job.fio", "--interval", "0"], "is zero"),
+        (&["run", "job.fio", "--host", "nvme"], "unknown host 'nvme'; write one of 2004"),
+        (&["run", "job.fio", "--set", "slice_idle=4ms"], "write SCHED.TUNABLE=VALUE"),
+        (&["run", "job.fio", "--why", "writer"], "no client 'writer'; there are streams"),
+        (&["run", "job.fio", "-o", "dir"], "-o dir: it is a folder; name a file"),
+        (&["run", "dir"], "cannot read 'dir': Is a directory"),
+        (&["run", "empty"], "there is no job in it"),
+        (&["run", "hello.txt"], "hello.txt:1: unknown option 'hello'"),
+        (&["run", ""], "a value is required for '[JOB|TRACE]' but none was supplied"),
+        (
+            &["advise", "job.fio", "--goal", "speed"],
+            "[possible values: latency, throughput, fairness, balanced]",
+        ),
+        (&["advise", "job.fio", "--budget", "-5s"], "--budget -5s: a value below zero has no meaning here"),
+        (&["sweep", "job.fio", "--seeds", "0"], "0 is not in 1..=4294967295"),
+        (&["trace", "empty"], "empty: is empty"),
+        (&["trace", "dir"], "is a directory; a trace is a file"),
+        (&["trace", "job.fio"], "is no trace of a known format; those are blktrace binary"),
+        (&["calibrate", "empty"], "0 sectors are too few to calibrate"),
+        (&["doctor", "--root", "nosuch"], "--root names the folder that has sys, proc and etc"),
+        (&["serve", "--export", "a"], "write NAME=FILE, such as vm1=/srv/vm1.img"),
+        (&["serve", "--export", "a=hello.txt"], "no address to listen on; write --socket PATH"),
+        (&["serve", "--export", "a=hello.txt", "--port", "1"], "did you mean '--listen'?"),
+        (&["serve", "--export", "a=hello.txt,wieght=3", "--socket", "s"], "did you mean 'weight'?"),
+        (&["list", "scheduler"], "did you mean 'schedulers'?"),
+        (&["show", "bqf"], "did you mean 'bfq'?"),
+        (&["completions", "sh"], "[possible values: bash, elvish, fish, powershell, zsh]"),
+        (&["new-scheduler", "My Sched"], "a name is 1 to 32 small letters"),
+        (&["conform", "hello.txt"], "hello.txt:1: not a line of the blk tracer"),
+        (&["reproduce", "--figures", "empty"], "empty:1: no line; the first names columns"),
+        (&["ladder", "--only", "nosuch"], "bfq has no switch 'nosuch'; write one of hierarchy"),
+        (&["validate", "nas2020"], "required arguments were not provided: --trace <FILE>"),
+        (&["apply", "sda"], "required arguments were not provided: [SCHEDULER] [NAME=VALUE]..."),
+        (&["version"], "did you mean '--version'?"),
+    ] {
+        let line = place.refusal(args, 2);
+        assert!(line.contains(says), "{args:?}: {line}");
+        assert!(!line.contains("For more information"), "{args:?}: {line}");
+    }
+    for (args, says) in [
+        (&["ctl", "nosuch", "stats"][..], "make a control socket with --control PATH"),
+        (&["top", "hello.txt"], "that is no socket"),
+        (&["man", "hello.txt"], "it is a file; name a folder"),
+    ] {
+        assert!(place.refusal(args, 1).contains(says), "{args:?}: {}", place.refusal(args, 1));
+    }
+}
+
+/// A disk where a job is expected: by its path, or by its name.
+#[test]
+fn a_disk_is_no_job() {
+    let place = Place::new();
+    let disks = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let Some(disk) = disks.filter_map(|e| e.file_name().into_string().ok()).find(|n| !n.contains('!')) else {
+        return println!("skipped: no disk");
+    };
+    let says = format!("is a disk, not a job; fairhead advise --record 60s /dev/{disk} records what it does");
+    for command in ["run", "advise"] {
+        let line = place.refusal(&[command, &disk], 2);
+        assert!(line.contains(&says), "{line}");
+        if Path::new("/dev").join(&disk).exists() {
+            let line = place.refusal(&[command, &format!("/dev/{disk}")], 2);
+            assert!(line.contains(&says), "{line}");
+        }
+    }
 }
 
 #[test]

@@ -4,9 +4,9 @@
 //! and then. A second change of a disk replaces the first; what the first one set and the second does not
 //! goes back to what was before both, and that is also what the undoing of either puts back.
 //!
-//! [`Plan::carry_out`] changes the present values first and reads them back: if the kernel refuses a value, or
-//! makes another one of it than a rounded one, the values go back and no file is written. If the file cannot
-//! be written, the values go back, too. The file appears complete or not at all.
+//! [`Plan::carry_out`] changes the present values first and reads them back: if the kernel refuses a value,
+//! or makes another one of it than a rounded one, the values go back and no file is written. If the file
+//! cannot be written, the values go back, too. The file appears complete or not at all.
 //!
 //! What this does not do: ask, or tell udev.
 

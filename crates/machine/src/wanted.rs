@@ -112,6 +112,9 @@ fn without_scheduler(disk: &Disk) -> String {
 
 /// The kernel's name for the scheduler that is meant.
 fn scheduler(disk: &Disk, word: &str) -> Result<String, String> {
+    if SCHEDULERS.iter().flat_map(|(_, tunables)| *tunables).chain(&QUEUE).any(|name| *name == word) {
+        return Err(format!("'{word}' is a setting: write {word}=VALUE, without blanks"));
+    }
     let names = || SCHEDULERS.iter().map(|(name, _)| *name);
     if names().any(|n| n == word) || disk.offered.iter().any(|o| o == word) {
         return Ok(word.to_owned());
@@ -227,6 +230,7 @@ mod tests {
                 "no scheduler 'bqf' in the kernel; there are none, mq-deadline, bfq, kyber; did you mean 'bfq'?",
             ),
             ("noop", "'noop' is called 'none' by kernels since 5.0"),
+            ("slice_idle = 5", "'slice_idle' is a setting: write slice_idle=VALUE, without blanks"),
             ("bfq slice_idel=0", "no setting 'slice_idel' under bfq; did you mean 'slice_idle'?"),
             ("kyber slice_idle=0", "slice_idle is a tunable of bfq, not of kyber"),
             ("slice_idle=0", "slice_idle is a tunable of bfq, not of mq-deadline"),

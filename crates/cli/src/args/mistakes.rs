@@ -10,7 +10,7 @@ use super::Cli;
 use crate::error::one_line;
 
 /// Words that people write for a command.
-const MEANT: [(&str, &str); 24] = [
+const MEANT: [(&str, &str); 25] = [
     ("bench", "run"),
     ("benchmark", "run"),
     ("compare", "run"),
@@ -35,7 +35,24 @@ const MEANT: [(&str, &str); 24] = [
     ("info", "show"),
     ("ls", "list"),
     ("manual", "man"),
+    ("version", "--version"),
 ];
+
+/// Options that other programs have, and how they are written here.
+const MEANT_OPTIONS: [(&str, &str, &str); 9] = [
+    ("--json", "--output-format", "--output-format json"),
+    ("--csv", "--output-format", "--output-format csv"),
+    ("--format", "--output-format", "--output-format"),
+    ("--time", "--runtime", "--runtime"),
+    ("--duration", "--runtime", "--runtime"),
+    ("--duration", "--time", "--time"),
+    ("--tcp", "--listen", "--listen"),
+    ("--port", "--listen", "--listen"),
+    ("--device", "--disk", "--disk"),
+];
+
+/// Options of which several values are one word with commas.
+const LISTS: [&str; 2] = ["--sched", "--disk"];
 
 /// Returns clap's message in one line, with the nearest valid word if there is one.
 pub(super) fn explain(e: &clap::Error, argv: &[OsString]) -> String {
@@ -44,7 +61,8 @@ pub(super) fn explain(e: &clap::Error, argv: &[OsString]) -> String {
     {
         return format!("{option} {value}: a value below zero has no meaning here");
     }
-    let text = e.to_string();
+    // clap puts its own brackets around a name that has two words in brackets.
+    let text = e.to_string().replace("<SCHEDULER] [NAME=VALUE>", "[SCHEDULER] [NAME=VALUE]");
     let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
     let mut line = match e.kind() {
         // The missing arguments are on the lines below.
@@ -52,15 +70,49 @@ pub(super) fn explain(e: &clap::Error, argv: &[OsString]) -> String {
             let body: Vec<&str> = text
                 .lines()
                 .take_while(|l| !l.starts_with("Usage:") && !l.trim_start().starts_with("tip:"))
+                .filter(|l| !l.starts_with("For more information"))
                 .collect();
             one_line(body.join("\n").trim_start_matches("error: ")).replace(":;", ":")
         }
-        _ => first.to_owned(),
+        _ => first.replace("invalid digit found in string", "a whole number is needed"),
     };
-    if let Some(word) = suggestion(e) {
+    if let Some(hint) = hint(e, argv) {
+        line.push_str(&format!("; {hint}"));
+    } else if let Some(word) = suggestion(e) {
         line.push_str(&format!("; did you mean '{word}'?"));
     }
     line
+}
+
+/// What people write for an option that is not known, or behind one that is.
+fn hint(e: &clap::Error, argv: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = e.get(ContextKind::InvalidArg) else { return None };
+    if e.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let words: Vec<&str> = argv.iter().filter_map(|w| w.to_str()).collect();
+    let all = Cli::command();
+    let command = all.find_subcommand(words.get(1)?)?;
+    let is = |a: &clap::Arg, option: &str| option.strip_prefix("--").is_some_and(|n| a.get_long() == Some(n));
+    let has = |option: &str| command.get_arguments().any(|a| is(a, option));
+    let meant = |option: &str| format!("did you mean '{option}'?");
+    if let Some((.., here)) = MEANT_OPTIONS.iter().find(|(there, here, _)| there == unknown && has(here)) {
+        return Some(meant(here));
+    }
+    // clap reads -disk as -d and what follows.
+    let short = words.iter().find(|w| w.len() > 2 && w.starts_with('-') && w.starts_with(unknown.as_str()));
+    if let Some(option) = short.map(|w| format!("-{w}")).filter(|o| has(o)) {
+        return Some(meant(&option));
+    }
+    let at = words.iter().position(|w| w == unknown)?;
+    let before = |n: usize| at.checked_sub(n).and_then(|i| words.get(i)).copied().unwrap_or_default();
+    let list = LISTS.iter().find_map(|l| {
+        let value = before(1).strip_prefix(l).and_then(|rest| rest.strip_prefix('='));
+        value.or_else(|| (before(2) == *l).then(|| before(1))).map(|value| (l, value))
+    });
+    let (option, value) = list.filter(|(l, _)| has(l) && !unknown.starts_with('-'))?;
+    let value = value.trim_end_matches(',');
+    Some(format!("several values are one word with commas: {option} {value},{unknown}"))
 }
 
 /// An option that takes a value, and behind it a number below zero, which looks like an option.

@@ -224,6 +224,30 @@ mod tests {
             (&["record", "-t", "-1"], "-t -1: a value below zero has no meaning here"),
             (&["run", "-5s"], "unexpected argument '-5' found"),
             (&["doctor", "--quick", "-5"], "unexpected argument '-5' found"),
+            (&["run", "--json"], "unexpected argument '--json' found; did you mean '--output-format json'?"),
+            (&["run", "--time", "5s"], "unexpected argument '--time' found; did you mean '--runtime'?"),
+            (&["run", "-disk", "nvme"], "unexpected argument '-d' found; did you mean '--disk'?"),
+            (
+                &["run", "x", "--sched", "noop", "bfq"],
+                "unexpected argument 'bfq' found; several values are one word with commas: --sched noop,bfq",
+            ),
+            (
+                &["run", "x", "--sched=noop,", "bfq"],
+                "unexpected argument 'bfq' found; several values are one word with commas: --sched noop,bfq",
+            ),
+            (&["version"], "unrecognized subcommand 'version'; did you mean '--version'?"),
+            (
+                &["run", "--threads", "many"],
+                "invalid value 'many' for '--threads <N>': a whole number is needed",
+            ),
+            (
+                &["apply", "sda"],
+                "the following required arguments were not provided: [SCHEDULER] [NAME=VALUE]...",
+            ),
+            (
+                &["list", "all"],
+                "invalid value 'all' for '<WHAT>'; [possible values: disks, schedulers, workloads]",
+            ),
         ] {
             assert_eq!(refused(argv), line);
         }
