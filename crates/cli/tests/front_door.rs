@@ -117,7 +117,7 @@ fn interrupted(place: &Place, runs: usize, more: &[&str]) -> (Option<i32>, Strin
 #[test]
 fn ctrl_c_in_advise_prints_what_is_known() {
     let place = Place::new();
-    place.write("job.fio", JOB.replace("runtime=1s", "runtime=4s").as_bytes());
+    place.write("job.fio", format!("[global]\ndirect=1\n{JOB}").replace("=1s", "=4s").as_bytes());
     let (code, out, said) = interrupted(&place, 8, &["--budget", "600s"]);
     assert_eq!(code, Some(1), "{out}{said}");
     assert!(said.contains("interrupted before there was an answer; the same command resumes"), "{said}");
