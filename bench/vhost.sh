@@ -8,9 +8,12 @@
 # on a disk io_uring. PRIORITY='chrt --rr 1' before all programs has them at real-time priority, which a machine that others use needs.
 # The order is turned round every other round. Prints Markdown: the median of the rounds for each, with least and most, of
 # requests a second and of the server's running time for a request; and the median of the quotients within a round, ours by theirs.
+# Each step has a limit: a server has 4 s to listen and 5 s to end, a load its SECONDS and LIMIT more (default 10). A step that takes longer
+# ends the script with a line that names it.
 set -eu
 
 rounds=${1:-5} seconds=${2:-2}
+limit=$(awk "BEGIN { print $seconds + ${LIMIT:-10} }")
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 fairhead=${FAIRHEAD:-$target/release/fairhead}
@@ -23,9 +26,17 @@ dir=$(mktemp -d /dev/shm/fairhead-vhost.XXXXXX)
 disk=${FAIRHEAD_DISK:-}
 priority=${PRIORITY-}
 server=
+# Ends the server; kills it if it has not ended within 5 s.
+stop() {
+    [ -n "$server" ] || return 0
+    kill "$server" 2>/dev/null || true
+    for _ in $(seq 250); do kill -0 "$server" 2>/dev/null || break; sleep 0.02; done
+    kill -9 "$server" 2>/dev/null && echo "bench/vhost.sh: a server did not end within 5 s and was killed" >&2
+    wait "$server" 2>/dev/null || true
+    server=
+}
 end() {
-    [ -z "$server" ] || kill "$server" 2>/dev/null || true
-    wait
+    stop
     rm -r "$dir"
     [ -z "$disk" ] || rm -f "$disk/fairhead-vhost-bench"
 }
@@ -49,13 +60,18 @@ begin() { # WHO FILE
     exit 1
 }
 
-# Prints requests a second and the server's microseconds for each.
+# Writes requests a second and the server's microseconds for each into $dir/one.
 measure() { # WHO FILE DEPTH BYTES r|w
     begin "$1" "$2"
-    $priority "$load" "$dir/s" "$3" "$4" "$seconds" "$5" "$server" | sed -E 's/^([0-9]+) requests.* server ([0-9.]+) .*/\1 \2/'
-    kill "$server"
-    wait "$server" 2>/dev/null || true
-    server=
+    local ended=0
+    timeout -k 2 "$limit" $priority "$load" "$dir/s" "$3" "$4" "$seconds" "$5" "$server" >"$dir/said" || ended=$?
+    stop
+    case $ended in
+        0) ;;
+        124 | 137) echo "bench/vhost.sh: the load on $1 ($3 deep, $4 bytes, $5) has not ended within $limit s" >&2; exit 1 ;;
+        *) echo "bench/vhost.sh: the load on $1 ($3 deep, $4 bytes, $5) ended with $ended" >&2; exit 1 ;;
+    esac
+    sed -E 's/^([0-9]+) requests.* server ([0-9.]+) .*/\1 \2/' "$dir/said" >"$dir/one"
 }
 
 echo "load average before: $(cut -d' ' -f1-3 /proc/loadavg); $(nproc) processors"
@@ -72,7 +88,8 @@ for file in $files; do
             order="fairhead-noop fairhead-bfq qsd"
             [ $((round % 2)) = 1 ] || order="qsd fairhead-bfq fairhead-noop"
             for who in $order; do
-                echo "$round $who $(measure "$who" "$file" "$1" "$2" "$3")" >>"$dir/rows"
+                measure "$who" "$file" "$1" "$2" "$3"
+                echo "$round $who $(cat "$dir/one")" >>"$dir/rows"
             done
         done
         python3 - "$dir/rows" "$file" "$1" "$2" "$3" <<'P'

@@ -16,6 +16,9 @@ pub(crate) const TASKS_MAX: u16 = 4096;
 /// The disk, in sectors: 128 GiB.
 const DISK: u64 = 1 << 28;
 
+/// The region of a sequential reader, in sectors. It reads it again and again.
+const REGION: u64 = DISK / TASKS_MAX as u64;
+
 /// How long the disk needs for a request.
 const SERVICE: Duration = Duration::from_us(100);
 
@@ -91,8 +94,7 @@ impl<S: Scheduler> Loop<S> {
             (Vec::with_capacity(usize::from(tasks)), Vec::with_capacity(usize::from(tasks)));
         let mut this =
             Self { elevator, now: Instant::EPOCH, at: Vec::new(), random: 1, groups, batch, issued };
-        // Apart enough that no sequential reader reaches the next.
-        this.at = (0..u64::from(tasks)).map(|i| Sector(i * (DISK / u64::from(TASKS_MAX)))).collect();
+        this.at = (0..u64::from(tasks)).map(|i| Sector(i * REGION)).collect();
         this
     }
 
@@ -113,6 +115,11 @@ impl<S: Scheduler> Loop<S> {
                 let at = &mut self.at[usize::from(task)];
                 let start = *at;
                 *at = start + Sectors(8);
+                // Back to the start of its region before it touches the next reader's.
+                let first = u64::from(task) * REGION;
+                if at.0 + 8 >= first + REGION {
+                    *at = Sector(first);
+                }
                 Request::read(id, start, Sectors(8))
             }
             2 => Request::read(id, random, Sectors(8)),

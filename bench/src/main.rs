@@ -72,21 +72,23 @@ fn main() -> ExitCode {
         }
         [how @ ("waiting" | "crowd"), name, clients, requests] => {
             match (preset(name), clients.parse(), requests.parse()) {
-                (Some(preset), Ok(clients), Ok(requests)) => {
+                (Some(preset), Ok(clients), Ok(requests)) if *how == "waiting" || clients > 0 => {
                     let run = if *how == "waiting" { waiting::run } else { waiting::run_crowd };
                     println!("{}", run(preset, clients, requests));
                     ExitCode::SUCCESS
                 }
-                _ => misuse(&format!("{how}: no such preset, or not a number: {name} {clients} {requests}")),
+                _ => misuse(&format!(
+                    "{how}: no such preset, or no number that it takes: {name} {clients} {requests}"
+                )),
             }
         }
         ["simulate", name, seconds] => match (preset(name), seconds.parse()) {
-            (Some(preset), Ok(seconds)) => {
+            (Some(preset), Ok(seconds)) if seconds > 0 => {
                 let (requests, ns) = simulate::run(preset, seconds);
                 println!("{requests} {ns}");
                 ExitCode::SUCCESS
             }
-            _ => misuse(&format!("simulate: no such preset, or not a number: {name} {seconds}")),
+            _ => misuse(&format!("simulate: no such preset, or no number above 0: {name} {seconds}")),
         },
         ["drives", name, numbers @ ..] => drives(name, numbers),
         ["work", folder] => match work::run(folder.as_ref()) {

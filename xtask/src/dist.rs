@@ -6,7 +6,7 @@
 //!     tree/share/bash-completion/completions/fairhead
 //!     tree/share/zsh/vendor-completions/_fairhead
 //!     tree/share/fish/vendor_completions.d/fairhead.fish
-//!     tree/share/doc/fairhead/…, with the job files of `examples`
+//!     tree/share/doc/fairhead/…, with the pages of `docs` and the job files of `examples`
 //!     fairhead_0.2.0_amd64.deb      with --deb, for Debian and Ubuntu: `deb.rs`
 //!     static/fairhead               with --static: needs no library, runs on any Linux
 //!     c-api/…                       with --c-api: the C library (`c_api.rs`); or below a prefix that is given
@@ -82,7 +82,10 @@ pub(crate) fn tree(place: &Path, program: &Path) -> Result<PathBuf, String> {
     for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         copy(&root().join(name), &docs.join(name))?;
     }
-    capture(command("cp", "-rL --preserve=mode examples").arg(docs.join("examples")))?;
+    // Side by side, as in the repository: the pages and the README link to each other.
+    for folder in ["docs", "examples"] {
+        capture(command("cp", "-rL --preserve=mode").arg(folder).arg(docs.join(folder)))?;
+    }
     Ok(place.to_owned())
 }
 
@@ -112,4 +115,40 @@ pub(crate) fn write(to: &Path, bytes: &[u8]) -> Result<(), String> {
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     write(to, b"")?;
     fs::copy(from, to).map(|_| ()).map_err(|e| format!("{}: {e}", from.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A program that makes pages and scripts stands for the real one.
+    #[test]
+    fn a_package_has_the_pages_that_help_names() {
+        let place = env::temp_dir().join(format!("fairhead-dist-{}", std::process::id()));
+        let program = place.join("program");
+        write(&program, b"#!/bin/sh\n[ \"$1\" = completions ] || mkdir -p \"$2\"\necho page\n").unwrap();
+        fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        let tree = tree(&place.join("tree"), &program).unwrap();
+        let docs = tree.join("share/doc/fairhead");
+        let mut named = 0;
+        for file in fs::read_dir(root().join("crates/cli/src/args")).unwrap() {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            for rest in text.split("docs/").skip(1) {
+                let Some((page, _)) = rest.split_once(".md") else { continue };
+                if page.chars().all(|c| c.is_ascii_lowercase() || "-/".contains(c)) {
+                    let page = docs.join("docs").join(page).with_extension("md");
+                    assert!(page.is_file(), "help names {}", page.display());
+                    named += 1;
+                }
+            }
+        }
+        assert!(named >= 5, "only {named} pages found: has their form changed?");
+        for file in
+            ["docs/pictures/start.svg", "examples/vm-host.fio", "README.md", "docs/questions/vm-host.md"]
+        {
+            assert!(docs.join(file).is_file(), "{file}");
+        }
+        fs::remove_dir_all(&place).unwrap();
+    }
 }

@@ -6,7 +6,8 @@ use fairhead_core::Duration;
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::sched::catalogue::Named;
 use fairhead_lab::output::advice::{self as written, Labels};
-use fairhead_sim::advise::{self, Question, Stage, WORK_PER_S};
+use fairhead_lab::output::so_far;
+use fairhead_sim::advise::{self, Advice, Answer, Question, SoFar, Stage, WORK_PER_S};
 use fairhead_sim::resumable::fingerprint;
 use fairhead_sim::{Host, SimError};
 
@@ -39,27 +40,52 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
         .file("--resume", args.resume.as_deref())
         .check()?;
     let resume = Resume::open(args.resume.as_deref(), &[], of_runs(&question))?;
-    let answer = advise::advise(&question, threads, &resume, &stage).map_err(|e| match e {
+    let answer = advise::answer(&question, threads, &resume, &stage).map_err(|e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),
     })?;
     drop(progress);
-    let (question, answer) = answer.ok_or_else(|| interrupted(args))?;
-    if let Some(file) = &args.report {
-        let shown = written::shown_runs(&question, &answer).map_err(|e| CliError::Failed(e.to_string()))?;
-        let command = command_line(std::env::args_os());
-        out::write(Some(file), &written::page(&labels, &question, &answer, &shown, &command))?;
-    }
+    let (question, answer) = match answer {
+        Answer::Whole(whole) => *whole,
+        Answer::SoFar(so_far) => return interrupted(args, &labels, &question, &so_far),
+    };
+    // The answer is printed whatever becomes of the page.
+    let page = args.report.as_deref().map_or(Ok(()), |file| write_page(file, &labels, &question, &answer));
     let file = args.output.file.as_deref();
     let text = match args.output.format {
         ReportFormat::Human => written::human(&labels, &question, &answer, out::coloured(file)),
         ReportFormat::Json => written::json(&labels, &question, &answer),
     };
-    out::write(file, &text)?;
+    page.and(out::results(file, &text))?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed.number));
     }
     Ok(())
+}
+
+fn write_page(file: &Path, labels: &Labels, question: &Question, answer: &Advice) -> Result<(), CliError> {
+    let shown = written::shown_runs(question, answer).map_err(|e| CliError::Failed(e.to_string()))?;
+    let command = command_line(std::env::args_os());
+    out::write(Some(file), &written::page(labels, question, answer, &shown, &command))
+}
+
+/// Prints what is known so far. The files that were asked for are for a whole answer and are not written.
+fn interrupted(
+    args: &AdviseArgs,
+    labels: &Labels,
+    question: &Question,
+    known: &SoFar,
+) -> Result<(), CliError> {
+    out::print(&match args.output.format {
+        ReportFormat::Human => so_far::human(labels, question, known, out::coloured(None)),
+        ReportFormat::Json => so_far::json(labels, question, known),
+    })?;
+    let how = if args.resume.is_some() {
+        "the same command resumes"
+    } else {
+        "--resume FILE would keep the finished runs"
+    };
+    Err(CliError::Failed(format!("interrupted before there was an answer; {how}")))
 }
 
 /// Records the disk that stands in place of the job. Returns what simulates it, as `--disk` takes it.
@@ -99,15 +125,6 @@ fn of_runs(q: &Question) -> u64 {
         .filter(|named| matches!(named.config, AnyConfig::Outside(_)))
         .collect();
     fingerprint(&(&q.jobs, &q.disk, &q.host, &q.foreground, q.goal == advise::Goal::Latency, outside))
-}
-
-fn interrupted(args: &AdviseArgs) -> CliError {
-    let how = if args.resume.is_some() {
-        "the same command resumes"
-    } else {
-        "--resume FILE would keep the finished runs"
-    };
-    CliError::Failed(format!("interrupted before there was an answer; {how}"))
 }
 
 /// The bar goes by reckoned work: of the budget at most, or of what has been done if that is more.

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use fairhead_machine::{ApplyError, Disk, Machine, Plan, Queue, QueueError, Tree, wanted};
+use fairhead_machine::{ApplyError, Changed, Disk, Machine, Plan, Queue, QueueError, Tree, is_root, wanted};
 
 use crate::args::ApplyArgs;
 use crate::error::CliError;
@@ -33,8 +33,8 @@ pub(crate) fn apply(args: &ApplyArgs) -> Result<(), CliError> {
         load_module(disk, scheduler)?;
     }
     let changed = plan.carry_out(&tree, queue.as_ref()).map_err(|e| failed(&machine, &e))?;
-    for (name, value) in changed {
-        out::note(&format!("{name} is {value}: the kernel prefers that"));
+    for c in changed {
+        out::note(&format!("{} is {}, not {}: the kernel prefers that", c.name, c.read, c.written));
     }
     if is_live {
         reload();
@@ -80,9 +80,16 @@ pub(crate) fn ready(machine: &Machine, disk: &str) -> Result<Queue, CliError> {
     }
 }
 
+/// What is said of a value that the kernel made another one of.
+pub(crate) fn not_taken(c: &Changed) -> String {
+    let name = c.name.trim_start_matches("iosched/");
+    format!("{name}={}: the kernel makes {} of it on this disk, so it is set as before", c.written, c.read)
+}
+
 /// The error with the way out.
 pub(crate) fn refused(machine: &Machine, e: &QueueError) -> CliError {
     let hint = match &machine.container {
+        _ if e.is_refused() && is_root() => "; this is root, so a security module forbids it".to_owned(),
         _ if e.is_refused() => "; only root may change a disk: use sudo".to_owned(),
         Some(kind) if e.is_read_only() => format!("; this is a container ({kind}): run this on its host"),
         _ if e.is_read_only() => "; /sys is mounted read-only here".to_owned(),
@@ -94,8 +101,12 @@ pub(crate) fn refused(machine: &Machine, e: &QueueError) -> CliError {
 fn failed(machine: &Machine, e: &ApplyError) -> CliError {
     match e {
         ApplyError::Queue(e) => refused(machine, e),
+        ApplyError::Changed(changed) => CliError::Failed(not_taken(changed)),
         ApplyError::File(path, e) => {
             let hint = match e.kind() {
+                io::ErrorKind::PermissionDenied if is_root() => {
+                    "; this is root, so a security module forbids it"
+                }
                 io::ErrorKind::PermissionDenied => "; only root may write there: use sudo",
                 io::ErrorKind::ReadOnlyFilesystem => {
                     "; it is on a read-only file system: set it where this system is configured"

@@ -39,11 +39,12 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), CliError> {
         ReportFormat::Human => human(&what, &found, args.output.is_some()),
         ReportFormat::Json => format!("{:#}\n", in_json(&what, args.seed, &found)),
     };
-    if let Some(file) = args.output.as_deref() {
-        out::write(Some(file), &found.to_toml())?;
+    // The findings are printed whatever becomes of the file.
+    let written = args.output.as_deref().map_or(Ok(()), |file| out::write(Some(file), &found.to_toml()));
+    if args.output.is_some() && written.is_ok() {
         out::note(&format!("seed {}", args.seed));
     }
-    out::print(&text)
+    written.and(out::print(&text))
 }
 
 /// What is measured, as the user called it.

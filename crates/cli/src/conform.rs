@@ -26,7 +26,7 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<(), CliError> {
     let report = report.map_err(|e| CliError::Misuse(e.to_string()))?;
     let file = args.output.file.as_deref();
     let text = conformance::render(&report, args.output.format, args.differences, out::coloured(file));
-    out::write(file, &text)?;
+    out::results(file, &text)?;
     if report.agrees() { Ok(()) } else { Err(CliError::Failed(verdict(&report))) }
 }
 

@@ -1,6 +1,7 @@
 //! `--control` of `serve` and `mount`, and one of its clients, `fairhead ctl`.
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use fairhead_lab::schedulers::catalogue;
@@ -44,7 +45,14 @@ pub(crate) fn start(options: &ControlOptions, disk: &Disk) -> Result<Option<Cont
 
 /// Connects to the control socket of a server.
 pub(crate) fn connect(path: &Path) -> Result<Caller, CliError> {
-    Caller::connect(path).map_err(|e| CliError::from(&e))
+    Caller::connect(path).map_err(|e| {
+        let hint = match path.metadata() {
+            Ok(m) if m.file_type().is_socket() => "no server listens there any more",
+            Ok(_) => "that is no socket; write the path that serve or mount got with --control",
+            Err(_) => "serve and mount make a control socket with --control PATH",
+        };
+        CliError::Failed(format!("{e}; {hint}"))
+    })
 }
 
 /// Says one thing, and prints the answer if there is more to it than that it is done.

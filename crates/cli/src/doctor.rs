@@ -24,7 +24,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<(), CliError> {
     let numbers = if args.quick { Vec::new() } else { numbers(&findings) };
     let diagnosis = Diagnosis { machine: &machine, findings: &findings, numbers: &numbers };
     let format = if args.json { ReportFormat::Json } else { args.output.format };
-    out::write(file, &doctor::render(&diagnosis, format, out::coloured(file)))?;
+    out::results(file, &doctor::render(&diagnosis, format, out::coloured(file)))?;
     if findings.is_empty() { Ok(()) } else { Err(CliError::Found) }
 }
 

@@ -4,6 +4,8 @@
 //! anything long ([`Outputs::check`]). Two names are one file if they have the same canonical path. A file
 //! that is being written is `NAME.part` until it is complete, which counts as written, too.
 
+use std::fs::OpenOptions;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -39,7 +41,8 @@ impl<'a> Outputs<'a> {
         self
     }
 
-    /// Refuses what would overwrite an input that is known by now, or another output.
+    /// Refuses what would overwrite an input that is known by now, or another output; and what cannot be
+    /// written, because its folder is missing or cannot be written to.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken: Vec<(&str, PathBuf)> = Vec::new();
@@ -68,13 +71,31 @@ impl<'a> Outputs<'a> {
             }
             taken.extend(places(file).into_iter().map(|p| (option, p)));
         }
-        match inputs.iter().find(|input| self.is_a_picture(input)) {
-            Some(input) => Err(CliError::Misuse(format!(
+        if let Some(input) = inputs.iter().find(|input| self.is_a_picture(input)) {
+            return Err(CliError::Misuse(format!(
                 "--pictures: this command reads '{}' there; name another folder",
                 input.display()
-            ))),
-            None => Ok(()),
+            )));
         }
+        self.can_be_written()
+    }
+
+    /// Refuses a file in a folder that is missing or cannot be written to.
+    fn can_be_written(&self) -> Result<(), CliError> {
+        for (_, file) in self.files.iter().filter(|(_, f)| f.as_os_str() != "-") {
+            let tried = match file.metadata() {
+                // A pipe or a device is written to as it is.
+                Ok(m) if !m.is_file() => continue,
+                _ => may_create_in(parent(file)),
+            };
+            tried.map_err(|why| CliError::Failed(format!("cannot write '{}': {why}", file.display())))?;
+        }
+        let Some(folder) = self.folder else { return Ok(()) };
+        // It is made if it is missing, with those above it.
+        let there = folder.ancestors().find(|f| f.exists()).filter(|f| !f.as_os_str().is_empty());
+        may_create_in(there.unwrap_or(Path::new("."))).map_err(|why| {
+            CliError::Failed(format!("--pictures: cannot make the folder '{}': {why}", folder.display()))
+        })
     }
 
     /// Whether `--pictures` may write a file of this name.
@@ -82,6 +103,34 @@ impl<'a> Outputs<'a> {
         let is_svg = file.extension().is_some_and(|e| e == "svg");
         is_svg && self.folder.is_some_and(|folder| file.parent() == Some(place(folder).as_path()))
     }
+}
+
+/// The folder of a file.
+fn parent(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes a file in the folder and removes it.
+///
+/// # Errors
+/// Why that cannot be, in words.
+fn may_create_in(folder: &Path) -> Result<(), String> {
+    let shown = folder.display();
+    match folder.metadata() {
+        Ok(m) if !m.is_dir() => return Err(format!("'{shown}' is a file, not a folder")),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(format!("there is no folder '{shown}'; make it first: mkdir -p {shown}"));
+        }
+        Err(e) => return Err(format!("'{shown}': {e}")),
+        Ok(_) => {}
+    }
+    let probe = folder.join(format!(".fairhead-{}.part", std::process::id()));
+    let made = OpenOptions::new().write(true).create_new(true).open(&probe);
+    made.map_err(|e| format!("in the folder '{shown}': {e}"))?;
+    std::fs::remove_file(&probe).map_err(|e| format!("in the folder '{shown}': {e}"))
 }
 
 /// Whether everything that is written there is gone, so that any number of things may be.
@@ -104,11 +153,7 @@ fn place(file: &Path) -> PathBuf {
     if let Ok(path) = file.canonicalize() {
         return path;
     }
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    match (folder.canonicalize(), file.file_name()) {
+    match (parent(file).canonicalize(), file.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name),
         _ => file.to_owned(),
     }
@@ -137,6 +182,22 @@ mod tests {
         assert!(Outputs::default().file("-o", Some(null)).file("--report", Some(null)).check().is_ok());
         will_read(&at("a"));
         assert!(refused("b", "link") && !refused("b", "c"));
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_named_before_the_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("file"), "").unwrap();
+        let said =
+            |file: &Path| Outputs::default().file("--report", Some(file)).check().unwrap_err().to_string();
+        let missing = said(&at("no/x.html"));
+        assert!(missing.contains("there is no folder '") && missing.contains("mkdir -p "), "{missing}");
+        assert!(said(&at("file/x.html")).contains("is a file, not a folder"), "{}", said(&at("file/x.html")));
+        let pictures = |folder: &Path| Outputs::default().pictures(Some(folder)).check().is_ok();
+        assert!(pictures(&at("new/pictures")) && pictures(dir.path()) && !pictures(&at("file/pictures")));
+        let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
+        assert_eq!(left, ["file"], "nothing is left of the trial");
     }
 
     #[test]

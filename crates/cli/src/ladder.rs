@@ -21,6 +21,8 @@ const DEFAULT: &str = "startup-10r-seq";
 /// Runs what the arguments name, and writes the table.
 pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
     let file = args.output.file.as_deref();
+    // Again when the job is known, which must not be overwritten.
+    Outputs::default().file("-o", file).check()?;
     let threads = args.threads.count();
     let coloured = out::coloured(file);
     let text = match &args.scenario {
@@ -36,7 +38,7 @@ pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
         }
         None => climb(args, threads, coloured)?,
     };
-    out::write(file, &text)?;
+    out::results(file, &text)?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed.number));
     }

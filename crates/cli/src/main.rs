@@ -41,6 +41,7 @@ mod schedulers;
 mod serve;
 mod share;
 mod show;
+mod stdin;
 mod sweep;
 mod top;
 mod trace;

@@ -25,6 +25,16 @@ pub(crate) fn write(file: Option<&Path>, text: &str) -> Result<(), CliError> {
     complete(path, |mut file| file.write_all(text.as_bytes()))
 }
 
+/// Writes the results of a command to the file, or to stdout when there is none. If the file cannot be
+/// written, the results go to stdout, so that the work was not for nothing, and the error comes back.
+pub(crate) fn results(file: Option<&Path>, text: &str) -> Result<(), CliError> {
+    let written = write(file, text);
+    if file.is_some() && written.is_err() {
+        print(text)?;
+    }
+    written
+}
+
 /// Has `make` write a file that appears complete or not at all.
 pub(crate) fn complete(path: &Path, make: impl FnOnce(File) -> io::Result<()>) -> Result<(), CliError> {
     let cannot = |e| CliError::Failed(format!("cannot write '{}': {e}", path.display()));

@@ -37,6 +37,10 @@ fn with_names_of(arg: Arg) -> Arg {
 /// The page of the program to stdout, or all pages into a folder.
 pub(crate) fn man(args: &ManArgs) -> Result<(), CliError> {
     match &args.folder {
+        Some(folder) if folder.is_file() => Err(CliError::Failed(format!(
+            "cannot write manual pages to '{}': it is a file; name a folder",
+            folder.display()
+        ))),
         Some(folder) => write_all(folder).map_err(|e| {
             CliError::Failed(format!("cannot write manual pages to '{}': {e}", folder.display()))
         }),

@@ -1,5 +1,6 @@
 //! Turns arguments into a plan: reads files, resolves names, checks values.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use fairhead_core::Duration;
@@ -20,6 +21,7 @@ use crate::out;
 use crate::out::Progress;
 use crate::replay;
 use crate::schedulers::choose_scheduler;
+use crate::stdin;
 use crate::workloads;
 
 /// What the arguments mean.
@@ -133,7 +135,15 @@ pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
     if bytes.len() > MOST {
         return Err(misuse("larger than 64 MiB"));
     }
-    String::from_utf8(bytes).map_err(|_| misuse("not a text in UTF-8"))
+    match std::str::from_utf8(without_mark(&bytes)) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(misuse(job::not_utf8(&bytes))),
+    }
+}
+
+/// Bytes without the mark that some editors put before a text in UTF-8.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
 /// The text of a file that another one names, in the same folder and nowhere else.
@@ -154,7 +164,8 @@ pub(crate) fn read_jobs(
 ) -> Result<JobFile, CliError> {
     let runtime = runtime.map(|t| positive_time("--runtime", t)).transpose()?;
     let misuse = |e: job::JobError| CliError::Misuse(e.to_string());
-    let mut jobs = match path.filter(|p| replay::is_trace(p)) {
+    let is_file = |p: &&Path| *p != Path::new(stdin::NAME);
+    let mut jobs = match path.filter(is_file).filter(|p| replay::is_trace(p)) {
         Some(path) => replay::jobs(path, replay),
         None if replay::is_given(replay) => {
             let wrong =
@@ -186,11 +197,21 @@ fn parse_jobs(path: Option<&Path>, host: Option<&Host>) -> Result<JobFile, CliEr
     let Some(path) = path else {
         return job::parse(WORKLOADS[0].text, WORKLOADS[0].name).map_err(misuse);
     };
+    if path == Path::new(stdin::NAME) {
+        let around = Surroundings { variable: &|name| std::env::var(name).ok(), host };
+        return job::parse_bytes(stdin::job()?, stdin::SHOWN, &around).map_err(misuse);
+    }
     let name = path.to_string_lossy();
-    let bytes = if path.exists() { read(path)? } else { Vec::new() };
+    let is_device = path.metadata().is_ok_and(|m| m.file_type().is_block_device());
+    let bytes = if path.exists() && !is_device { read(path)? } else { Vec::new() };
     if replay::is_trace_in_a_pipe(path, &bytes) {
         let wrong = "is a trace in a pipe; a trace is read more than once, so write it to a file first";
         return Err(CliError::Misuse(format!("{name}: {wrong}")));
+    }
+    if let Some(disk) = disk_of_this_machine(path) {
+        return Err(CliError::Misuse(format!(
+            "'{name}' is a disk, not a job; fairhead advise --record 60s /dev/{disk} records what it does"
+        )));
     }
     if !path.exists() {
         if let Some(w) = workloads::find(&name) {
@@ -203,6 +224,15 @@ fn parse_jobs(path: Option<&Path>, host: Option<&Host>) -> Result<JobFile, CliEr
     }
     let around = Surroundings { variable: &|name| std::env::var(name).ok(), host };
     job::parse_bytes(&bytes, &name, &around).map_err(misuse)
+}
+
+/// The name of the disk or partition that stands where a job file is expected: a block device, or the name of
+/// a disk of this machine where there is no such file.
+fn disk_of_this_machine(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    let is_device = path.metadata().is_ok_and(|m| m.file_type().is_block_device());
+    let is_name = !path.exists() && path == Path::new(name) && Path::new("/sys/block").join(name).exists();
+    (is_device || is_name).then_some(name)
 }
 
 /// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.

@@ -30,18 +30,31 @@ pub(crate) fn is_trace(path: &Path) -> bool {
             let read = File::open(path).and_then(|f| f.take(HEAD_BYTES).read_to_end(&mut head));
             // A file that is neither is treated as a job file, unless it is not text.
             let is_binary = std::str::from_utf8(&head).is_err_and(|e| e.error_len().is_some());
-            read.is_ok() && !begins_section(&head) && (is_binary || fairhead_trace::open(path).is_ok())
+            read.is_ok()
+                && !is_marked_utf16(&head)
+                && !begins_section(&head)
+                && (is_binary || fairhead_trace::open(path).is_ok())
         }
     }
 }
 
 /// Whether these bytes of a pipe are a trace.
 pub(crate) fn is_trace_in_a_pipe(path: &Path, bytes: &[u8]) -> bool {
-    let is_pipe = path.metadata().is_ok_and(|m| !m.is_file());
-    is_pipe && !begins_section(bytes) && fairhead_trace::read("", Cursor::new(bytes.to_vec())).is_ok()
+    path.metadata().is_ok_and(|m| !m.is_file()) && are_of_a_trace(bytes)
+}
+
+/// Whether these bytes are a trace's, by the rule of [`is_trace`].
+pub(crate) fn are_of_a_trace(bytes: &[u8]) -> bool {
+    !begins_section(bytes) && fairhead_trace::read("", Cursor::new(bytes.to_vec())).is_ok()
+}
+
+/// Whether it is a text of 16 bits that an editor has marked so, which the reader of job files names.
+fn is_marked_utf16(head: &[u8]) -> bool {
+    head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff])
 }
 
 fn begins_section(head: &[u8]) -> bool {
+    let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
     let mut lines = head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
     lines.find(|l| !matches!(l.first(), None | Some(b'#' | b';'))).is_some_and(|l| l[0] == b'[')
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::args::{ReplayArgs, ReproduceArgs, TableFormat};
 use crate::error::CliError;
+use crate::files::{self, Outputs};
 use crate::out::{self, Progress};
 use crate::plan::{choose_setting, read_jobs, read_text};
 
@@ -17,6 +18,9 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
         threads: args.threads.count(),
         only: args.only.clone(),
     };
+    let file = args.output.file.as_deref();
+    args.figures.as_deref().into_iter().for_each(files::will_read);
+    Outputs::default().file("-o", file).check()?;
     let reports = match &args.figures {
         Some(file) => vec![figures(args, file, &options)?],
         None => tables(args, &options)?,
@@ -26,13 +30,12 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
     {
         return Err(CliError::Misuse(format!("--only {only}: no row has that in its id")));
     }
-    let file = args.output.file.as_deref();
     let text = match args.output.format {
         TableFormat::Human => written::table(&reports, out::coloured(file)),
         TableFormat::Json => written::json(&reports),
         TableFormat::Csv => written::csv(&reports),
     };
-    out::write(file, &text)?;
+    out::results(file, &text)?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed));
     }

@@ -37,6 +37,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     };
     let wanted =
         Wanted { why: plan.why.as_ref(), pictures: args.report.is_some() || args.pictures.is_some() };
+    let mut recorded = Ok(());
     let Done { mut outcomes, why, pictured, logs } = match Recording::new(&args.record, scenarios.len())? {
         None => {
             let all = || simulate_all(&scenarios, wanted, threads);
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
         Some(mut recording) => {
             let all = || record_all(&scenarios, wanted, &mut recording);
             let all = replay::with_progress(&plan.jobs, scenarios.len(), "replaying", all).map_err(failed)?;
-            recording.finish()?;
+            recorded = recording.finish();
             all
         }
     };
@@ -54,36 +55,54 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     for note in new_notes(&plan, &outcomes) {
         out::note(note);
     }
-    for (s, log) in plan.schedulers.iter().zip(logs) {
-        let files = log.finish(&plan.jobs, &part(&plan, s.name));
-        files.iter().try_for_each(|(name, text)| out::write(Some(Path::new(name)), text))?;
-    }
     if args.jitter_starts {
         for (scenario, outcome) in scenarios.iter().zip(&outcomes) {
             hang_on_starts(scenario, outcome).map_err(failed)?.iter().for_each(|n| out::note(n));
         }
     }
+    let report = Report { plan: &plan, outcomes: &outcomes, why: &why };
+    // The results are printed whatever becomes of the files beside them.
+    let beside = write_beside(args, &report, logs, &pictured);
+    let printed = print_results(args, &report);
+    recorded.and(beside).and(printed)
+}
+
+/// Writes fio's logs, the page and the pictures.
+fn write_beside(
+    args: &RunArgs,
+    report: &Report<'_>,
+    logs: Vec<fio_log::Recorder>,
+    pictured: &[fairhead_report::Recording],
+) -> Result<(), CliError> {
+    let plan = report.plan;
+    for (s, log) in plan.schedulers.iter().zip(logs) {
+        let files = log.finish(&plan.jobs, &part(plan, s.name));
+        files.iter().try_for_each(|(name, text)| out::write(Some(Path::new(name)), text))?;
+    }
+    if let Some(file) = &args.report {
+        out::write(Some(file), &page::run(report, pictured, &command_line(std::env::args_os())))?;
+    }
+    match &args.pictures {
+        Some(folder) => write_pictures(folder, &page::files(report, pictured)),
+        None => Ok(()),
+    }
+}
+
+/// Writes the results where they are wanted.
+fn print_results(args: &RunArgs, report: &Report<'_>) -> Result<(), CliError> {
     let file = args.output.file.as_deref();
+    if file.is_none() && args.record.takes_terminal() {
+        return Ok(());
+    }
     let export: Box<dyn Export> = match args.output.format {
         Format::Human => Box::new(Human { coloured: out::coloured(file) }),
         Format::Json => Box::new(Json),
         Format::JsonPlus => Box::new(JsonPlus),
         Format::Csv => Box::new(Csv),
     };
-    let report = Report { plan: &plan, outcomes: &outcomes, why: &why };
-    if let Some(file) = &args.report {
-        out::write(Some(file), &page::run(&report, &pictured, &command_line(std::env::args_os())))?;
-    }
-    if let Some(folder) = &args.pictures {
-        write_pictures(folder, &page::files(&report, &pictured))?;
-    }
-    if file.is_none() && args.record.takes_terminal() {
-        return Ok(());
-    }
-    let text = export.render(&report);
-    out::write(file, &text)?;
+    out::results(file, &export.render(report))?;
     if file.is_some() {
-        out::note(&format!("seed {}", plan.seed));
+        out::note(&format!("seed {}", report.plan.seed));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use fairhead_report::svg::Picture;
 use fairhead_sim::SimError;
 use fairhead_sim::resumable::fingerprint;
-use fairhead_sim::sweep::{Part, Setting, Sweep};
+use fairhead_sim::sweep::{Part, Row, Setting, Sweep};
 
 use crate::args::SweepArgs;
 use crate::error::CliError;
@@ -41,21 +41,11 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
         e => CliError::Misuse(e.to_string()),
     })?;
     drop(progress);
-    if args.report.is_some() || args.pictures.is_some() {
-        let page = sweep::page(&grid, &rows, &page::command_line(std::env::args_os()));
-        if let Some(file) = &args.report {
-            out::write(Some(file), &page.html())?;
-        }
-        if let Some(folder) = &args.pictures {
-            let file = |p: &Picture| (format!("{}.svg", p.name), p.to_file());
-            write_pictures(folder, &page.pictures().iter().map(file).collect::<Vec<_>>())?;
-        }
-    }
-    if let Some(file) = &args.parquet {
-        out::complete(file, |file| parquet::write(&grid, &rows, file))?;
-    }
+    // The rows are printed whatever becomes of the files beside them.
+    let beside = write_beside(args, &grid, &rows);
     let file = args.output.file.as_deref();
-    out::write(file, &sweep::render(&grid, &rows, args.output.format, out::coloured(file)))?;
+    let text = sweep::render(&grid, &rows, args.output.format, out::coloured(file));
+    beside.and(out::results(file, &text))?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed));
     }
@@ -72,6 +62,24 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
             };
             Err(CliError::Failed(format!("interrupted: {done} of {count} points are done; {how}")))
         }
+    }
+}
+
+/// Writes the page, the pictures and the Parquet file.
+fn write_beside(args: &SweepArgs, grid: &Sweep, rows: &[Option<Row>]) -> Result<(), CliError> {
+    if args.report.is_some() || args.pictures.is_some() {
+        let page = sweep::page(grid, rows, &page::command_line(std::env::args_os()));
+        if let Some(file) = &args.report {
+            out::write(Some(file), &page.html())?;
+        }
+        if let Some(folder) = &args.pictures {
+            let file = |p: &Picture| (format!("{}.svg", p.name), p.to_file());
+            write_pictures(folder, &page.pictures().iter().map(file).collect::<Vec<_>>())?;
+        }
+    }
+    match &args.parquet {
+        Some(file) => out::complete(file, |file| parquet::write(grid, rows, file)),
+        None => Ok(()),
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<(), CliError> {
     }
     let name = args.trace.display().to_string();
     let read = Read { file: &name, trace: &trace, summary: &summary };
-    out::write(file, &render(&read, args.output.format, out::coloured(file)))
+    out::results(file, &render(&read, args.output.format, out::coloured(file)))
 }
 
 fn convert(trace: &mut Trace, target: TraceTarget, file: Option<&Path>) -> Result<(), CliError> {

@@ -11,7 +11,7 @@ use fairhead_machine::trial::{self, Figures, Side};
 use fairhead_machine::watchdog::{Ending, Watchdog, watch};
 use fairhead_machine::{Disk, Machine, Queue, Settings, Tree, wanted};
 
-use crate::apply::{load_module, ready, refused};
+use crate::apply::{load_module, not_taken, ready, refused};
 use crate::args::{PutBackArgs, ReportFormat, TryArgs};
 use crate::error::CliError;
 use crate::files::Outputs;
@@ -122,7 +122,7 @@ fn report(args: &TryArgs, trial: &Trial<'_>, stop: Stop) -> Result<(), CliError>
         Stop::Failed(e) => return Err(e),
     };
     if trial.verdict.pairs > 0 {
-        out::write(file, &render(trial, format, out::coloured(file)))?;
+        out::results(file, &render(trial, format, out::coloured(file)))?;
     }
     match why {
         None => Ok(()),
@@ -281,9 +281,15 @@ impl Running<'_> {
     }
 
     fn set(&self, which: usize) -> Result<(), Stop> {
-        let set = self.queue.set(&self.plan.sides[which]);
-        set.map(|_| ())
-            .map_err(|e| if e.is_gone { Stop::Gone } else { Stop::Failed(refused(self.machine, &e)) })
+        let changed = self
+            .queue
+            .set(&self.plan.sides[which])
+            .map_err(|e| if e.is_gone { Stop::Gone } else { Stop::Failed(refused(self.machine, &e)) })?;
+        // What the first side has was read from the kernel.
+        match changed.iter().find(|c| which == 1 && !c.is_rounded()) {
+            Some(wrong) => Err(Stop::Failed(CliError::Failed(not_taken(wrong)))),
+            None => Ok(()),
+        }
     }
 
     /// Whether the scheduler is still the one that this side set.

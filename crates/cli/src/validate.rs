@@ -29,7 +29,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), CliError> {
             serde_json::to_string_pretty(&object).expect("a JSON value can be written") + "\n"
         }
     };
-    out::write(args.output.file.as_deref(), &text)
+    out::results(args.output.file.as_deref(), &text)
 }
 
 /// Shares of the requests at which the distributions are shown, in thousandths.

@@ -239,7 +239,8 @@ pub fn choose_preset(name: &str) -> Result<(String, DeviceParams), Error> {
         let params = DeviceParams::preset(name).map_err(|e| Error::Failed(e.to_string()))?;
         return Ok((name.to_owned(), params));
     }
-    Err(Error::Misuse(match nearest(name, preset_names().iter().copied()) {
+    let begins = || preset_names().iter().copied().find(|known| name.len() > 2 && known.starts_with(name));
+    Err(Error::Misuse(match nearest(name, preset_names().iter().copied()).or_else(begins) {
         Some(word) => format!("unknown disk '{name}'; did you mean '{word}'?"),
         None => {
             format!("unknown disk '{name}': no preset of that name (fairhead list disks), and no such file")

@@ -38,6 +38,7 @@ workloads! {
     "small-queries": "queries of five dependent reads in one group while four dd stream in another",
     "four-drives": "eight processes read from four NVMe drives under one host",
     "cgroups": "customers and tenants in nested control groups, with a limit, a guarantee and a change during the run",
+    "two-containers": "two containers of weights 200 and 100 want all of the disk",
     "throughput-sync": "S suite: one reader, ten, ten at random",
     "throughput-sync-writers": "S suite: five readers and five writers, sequential, then random",
     "throughput-raw": "S suite: one, ten and ten random readers of the disk itself",

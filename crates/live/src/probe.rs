@@ -103,8 +103,9 @@ impl Probe {
                     "its file system has no direct I/O, so memory would answer for the disk".to_owned()
                 }
                 Some(libc::EBUSY) => "it is mounted or otherwise in use".to_owned(),
-                Some(libc::EACCES | libc::EPERM) => {
-                    format!("{e}; try as root, or as a member of the group that owns it")
+                Some(errno @ (libc::EACCES | libc::EPERM)) => {
+                    // SAFETY: it takes nothing and always succeeds.
+                    format!("{e}; {}", why_forbidden(errno, unsafe { libc::geteuid() } == 0))
                 }
                 _ => e.to_string(),
             })
@@ -157,6 +158,25 @@ impl Probe {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(self.failed(doing, start, sectors, &e)),
             }
+        }
+    }
+}
+
+/// Why a file may not be opened, as far as the error and the user tell, and what would help.
+///
+/// Permission bits are answered with EACCES, and bind anybody but root. EPERM comes from elsewhere: the list
+/// of devices of a control group, a security module, a locked-down kernel.
+//= open(2), ERRORS; kernel documentation, "Device Whitelist Controller"
+fn why_forbidden(errno: i32, is_root: bool) -> &'static str {
+    match (errno, is_root) {
+        (libc::EACCES, false) => "try as root, or as a member of the group that owns it",
+        (libc::EACCES, true) => {
+            "this is root, whom the permission bits do not bind: a security module forbids it, or root has \
+             lost its capabilities in a container"
+        }
+        _ => {
+            "the permission bits are not the reason: a container that does not list this device (docker run \
+             --device), or a security module, forbids it; try on the host"
         }
     }
 }
@@ -269,6 +289,15 @@ mod tests {
         ] {
             let e = Probe::open(Path::new(path)).unwrap_err().to_string();
             assert!(e.contains(what) && e.contains(path) && !e.contains('\n'), "{e}");
+        }
+    }
+
+    #[test]
+    fn root_is_not_told_to_be_root() {
+        assert!(why_forbidden(libc::EACCES, false).starts_with("try as root"));
+        for (errno, is_root) in [(libc::EACCES, true), (libc::EPERM, true), (libc::EPERM, false)] {
+            let why = why_forbidden(errno, is_root);
+            assert!(!why.contains("try as root") && why.contains("permission bits"), "{why}");
         }
     }
 

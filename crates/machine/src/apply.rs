@@ -4,8 +4,9 @@
 //! and then. A second change of a disk replaces the first; what the first one set and the second does not
 //! goes back to what was before both, and that is also what the undoing of either puts back.
 //!
-//! [`Plan::carry_out`] changes the present values first: the kernel refuses a bad value, and then no file is
-//! written. If the file cannot be written, the values go back. The file appears complete or not at all.
+//! [`Plan::carry_out`] changes the present values first and reads them back: if the kernel refuses a value,
+//! or makes another one of it than a rounded one, the values go back and no file is written. If the file
+//! cannot be written, the values go back, too. The file appears complete or not at all.
 //!
 //! What this does not do: ask, or tell udev.
 
@@ -16,7 +17,7 @@ use std::path::Path;
 use crate::disks::Disk;
 use crate::identity::Identity;
 use crate::machine::Machine;
-use crate::queue::{Queue, QueueError, RESET, Settings};
+use crate::queue::{Changed, Queue, QueueError, RESET, Settings};
 use crate::rule_file::{RuleFile, difference};
 use crate::text::printable;
 use crate::tree::Tree;
@@ -34,6 +35,8 @@ pub struct Plan {
     present: Settings,
     /// The settings afterwards.
     target: Settings,
+    /// The names of the settings that were asked for: their values must be in force in the end.
+    asked: Vec<String>,
     /// Whether the tunables of the scheduler must go through the kernel's defaults.
     resets: bool,
 }
@@ -43,6 +46,8 @@ pub struct Plan {
 pub enum ApplyError {
     /// The disk refuses a setting.
     Queue(QueueError),
+    /// The kernel made another value of a setting. The settings are as before.
+    Changed(Changed),
     /// The file cannot be written or removed: path and reason. The settings are as before.
     File(String, io::Error),
 }
@@ -75,6 +80,7 @@ impl Plan {
             Some(earlier) => earlier.identity.clone(),
             None => Identity::of(disk, &machine.disks)?,
         };
+        let asked = sets.values.keys().cloned().collect();
         let file = RuleFile {
             disk: disk.name.clone(),
             model: printable(&disk.model).into_owned(),
@@ -83,7 +89,7 @@ impl Plan {
             sets,
         };
         let (path, old) = found.map_or_else(|| (file.path(), String::new()), |f| (f.path, f.text));
-        Ok(Self { path, old, new: Some(file.text()), present, target, resets })
+        Ok(Self { path, old, new: Some(file.text()), present, target, asked, resets })
     }
 
     /// Plans that the disk's file goes away, and its settings are as before.
@@ -98,7 +104,7 @@ impl Plan {
         let content = found.content.ok_or_else(|| edited(&found.path))?;
         let present = present(tree, disk, content.sets.pairs().map(|(n, _)| n))?;
         let (path, old, target) = (found.path, found.text, content.before);
-        Ok(Self { path, old, new: None, present, target, resets: false })
+        Ok(Self { path, old, new: None, present, target, asked: Vec::new(), resets: false })
     }
 
     /// Whether there is nothing to do.
@@ -149,13 +155,14 @@ impl Plan {
         may_write(folder).map_err(|e| ApplyError::File(self.path(), e))
     }
 
-    /// Changes the settings of the queue, if there is one, and then the file. Returns the settings for which
-    /// the kernel preferred another value, with that value.
+    /// Changes the settings of the queue, if there is one, and then the file. Returns the settings of which
+    /// the kernel made another value.
     ///
     /// # Errors
     ///
-    /// Nothing is changed then, unless the error says that the settings could not be put back either.
-    pub fn carry_out(&self, tree: &Tree, queue: Option<&Queue>) -> Result<Vec<(String, String)>, ApplyError> {
+    /// A setting is refused, or one that was asked for has another value afterwards, which is more than
+    /// rounded; or the file cannot be written. Nothing is changed then.
+    pub fn carry_out(&self, tree: &Tree, queue: Option<&Queue>) -> Result<Vec<Changed>, ApplyError> {
         let mut changed = Vec::new();
         if let Some(queue) = queue {
             let set = || {
@@ -168,6 +175,11 @@ impl Plan {
                 let _ = queue.set(&self.present);
                 ApplyError::Queue(e)
             })?;
+            let is_asked = |c: &&Changed| self.asked.contains(&c.name) && !c.is_rounded();
+            if let Some(wrong) = changed.iter().find(is_asked).cloned() {
+                let _ = queue.set(&self.present);
+                return Err(ApplyError::Changed(wrong));
+            }
         }
         let path = tree.place(&self.path);
         let done = match &self.new {

@@ -1,4 +1,4 @@
-//! Two things of the operating system that a trial needs: its clock, and programs that end with it.
+//! What a trial needs of the operating system: its clock, its user, and programs that end with it.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -11,6 +11,13 @@ pub fn monotonic_ns() -> u64 {
     // SAFETY: `now` is a valid place for the answer.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// Whether this process has root's user id.
+#[must_use]
+pub fn is_root() -> bool {
+    // SAFETY: it takes nothing and always succeeds.
+    unsafe { libc::geteuid() == 0 }
 }
 
 /// Has the program end with SIGTERM when the thread that starts it ends, also if that is killed. It is in a

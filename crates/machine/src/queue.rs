@@ -9,11 +9,13 @@
 //! access says that the disk is gone. The same handle carries a lock, so that two programs of this kind do
 //! not change one disk at a time; the lock ends with the last process that has the handle.
 //!
-//! What this does not do: know which values make sense. The kernel refuses those that do not.
+//! What this does not do: know which values make sense ([`ranges`](crate::ranges) does). What the kernel made
+//! another value of comes back as [`Changed`].
 //
 //= Documentation/block/switching-sched.rst; Documentation/ABI/stable/sysfs-block
 
 use crate::disks::chosen_scheduler;
+use crate::ranges;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -106,6 +108,26 @@ impl fmt::Display for QueueError {
 }
 
 impl std::error::Error for QueueError {}
+
+/// A setting of which the kernel's file reads another value than was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Changed {
+    /// The file below `queue/`.
+    pub name: String,
+    /// What was written.
+    pub written: String,
+    /// What the file reads.
+    pub read: String,
+}
+
+impl Changed {
+    /// Whether the kernel only rounded the value, to its tick or to whole pages, or has put its default for
+    /// the number that stands for it.
+    #[must_use]
+    pub fn is_rounded(&self) -> bool {
+        ranges::taken(&self.name, &self.written, &self.read)
+    }
+}
 
 /// The queue of a disk that is there.
 #[derive(Debug)]
@@ -246,17 +268,22 @@ impl Queue {
         self.place(file).metadata().is_ok_and(|m| !m.permissions().readonly())
     }
 
-    /// Makes the settings be in force: writes the files that differ. Returns those whose value the kernel
-    /// changed to another one that it prefers, with that value.
+    /// Makes the settings be in force: writes the files that differ. Returns those of which the kernel made
+    /// another value.
     ///
     /// # Errors
     ///
-    /// A file cannot be written, or the disk is gone.
-    pub fn set(&self, settings: &Settings) -> Result<Vec<(String, String)>, QueueError> {
+    /// A file cannot be written, or the disk is gone; or another scheduler is in force than was written.
+    pub fn set(&self, settings: &Settings) -> Result<Vec<Changed>, QueueError> {
         if let Some(scheduler) = &settings.scheduler
             && self.scheduler()? != *scheduler
         {
             self.write("scheduler", scheduler)?;
+            let now = self.scheduler()?;
+            if now != *scheduler {
+                let error = io::Error::other(format!("it reads '{now}' afterwards"));
+                return Err(self.error(&format!("write '{scheduler}' to"), "scheduler", error));
+            }
         }
         for _ in 0..PASSES {
             let different = self.different(settings)?;
@@ -268,7 +295,11 @@ impl Queue {
             }
         }
         let changed = self.different(settings)?.into_iter();
-        Ok(changed.filter_map(|(name, _)| Some((name.clone(), self.read(&name).ok()?))).collect())
+        let changed = changed.filter_map(|(name, written)| {
+            let read = self.read(&name).ok()?;
+            Some(Changed { name, written, read })
+        });
+        Ok(changed.collect())
     }
 
     /// The settings that are not in force, without the scheduler.

@@ -4,12 +4,13 @@
 //! is not known comes back with the nearest one that is. Values are those of the kernel's files: whole
 //! numbers, with the unit of the file. A time with a unit, such as `8ms`, is converted.
 //!
-//! What this does not do: know the range of a value. The kernel refuses what is out of range.
+//! A value out of its range ([`ranges`](crate::ranges)) is refused.
 //
 //= Documentation/block/bfq-iosched.rst, deadline-iosched.rst, kyber-iosched.rst, queue-sysfs.rst
 
 use crate::disks::Disk;
 use crate::queue::Settings;
+use crate::ranges;
 use fairhead_sim::job::{nearest, time_value};
 
 /// The schedulers of the kernel, and the tunables of each.
@@ -111,6 +112,9 @@ fn without_scheduler(disk: &Disk) -> String {
 
 /// The kernel's name for the scheduler that is meant.
 fn scheduler(disk: &Disk, word: &str) -> Result<String, String> {
+    if SCHEDULERS.iter().flat_map(|(_, tunables)| *tunables).chain(&QUEUE).any(|name| *name == word) {
+        return Err(format!("'{word}' is a setting: write {word}=VALUE, without blanks"));
+    }
     let names = || SCHEDULERS.iter().map(|(name, _)| *name);
     if names().any(|n| n == word) || disk.offered.iter().any(|o| o == word) {
         return Ok(word.to_owned());
@@ -152,9 +156,20 @@ fn place(disk: &Disk, scheduler: &str, name: &str) -> Result<String, String> {
 /// The value as the file takes it.
 fn number(name: &str, value: &str) -> Result<String, String> {
     let digits = value.strip_prefix('-').unwrap_or(value);
-    if !digits.is_empty() && digits.len() <= 18 && digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Ok(value.to_owned());
-    }
+    let is_whole = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let number = if is_whole {
+        // More digits than any range has are out of it, too.
+        let beyond = if value.starts_with('-') { i128::MIN } else { i128::MAX };
+        value.parse().unwrap_or(beyond)
+    } else {
+        i128::from(time(name, value)?)
+    };
+    ranges::check(name, value, number)?;
+    Ok(number.to_string())
+}
+
+/// A time with a unit, as a number in the unit of the file.
+fn time(name: &str, value: &str) -> Result<u64, String> {
     let unit = if MILLISECONDS.contains(&name) {
         1_000_000
     } else if name.ends_with("_us") || name.ends_with("_usec") {
@@ -164,12 +179,15 @@ fn number(name: &str, value: &str) -> Result<String, String> {
     } else {
         return Err(format!("{name}={value}: a whole number, as in the kernel's file, is needed"));
     };
+    if value.starts_with('-') {
+        return Err(format!("{name}={value}: a time cannot be below zero"));
+    }
     let time = time_value(name, value)
         .map_err(|_| format!("{name}={value}: a number or a time such as 8ms is needed"))?;
     if time.as_ns() % unit != 0 {
         return Err(format!("{name}={value}: the kernel's file has no finer unit than {} us", unit / 1000));
     }
-    Ok((time.as_ns() / unit).to_string())
+    Ok(time.as_ns() / unit)
 }
 
 #[cfg(test)]
@@ -212,6 +230,7 @@ mod tests {
                 "no scheduler 'bqf' in the kernel; there are none, mq-deadline, bfq, kyber; did you mean 'bfq'?",
             ),
             ("noop", "'noop' is called 'none' by kernels since 5.0"),
+            ("slice_idle = 5", "'slice_idle' is a setting: write slice_idle=VALUE, without blanks"),
             ("bfq slice_idel=0", "no setting 'slice_idel' under bfq; did you mean 'slice_idle'?"),
             ("kyber slice_idle=0", "slice_idle is a tunable of bfq, not of kyber"),
             ("slice_idle=0", "slice_idle is a tunable of bfq, not of mq-deadline"),
@@ -219,6 +238,18 @@ mod tests {
             ("bfq slice_idle=1us", "slice_idle=1us: the kernel's file has no finer unit than 1000 us"),
             ("bfq slice_idle=soon", "slice_idle=soon: a number or a time such as 8ms is needed"),
             ("bfq read_ahead_kb=1", "sda has no read_ahead_kb"),
+            (
+                "bfq slice_idle=99999999999",
+                "slice_idle=99999999999: out of range; the kernel takes 0 to 4294 ms",
+            ),
+            ("bfq slice_idle=1h", "slice_idle=1h: out of range; the kernel takes 0 to 4294 ms"),
+            ("bfq slice_idle=-8ms", "slice_idle=-8ms: a time cannot be below zero"),
+            ("bfq low_latency=2", "low_latency=2: out of range; the kernel takes 0 to 1"),
+            (
+                "bfq max_budget=99999999999999999999999999999999999999999",
+                "max_budget=99999999999999999999999999999999999999999: out of range; \
+                 the kernel takes 0 to 2147483647 sectors",
+            ),
             ("bfq low_latency=0 low_latency=1", "low_latency is set twice"),
             (
                 "bfq none",

@@ -186,7 +186,7 @@ fn put_back(queue: &Queue, before: &Settings, ours: &[String], leave: bool) -> E
             }
             queue.set(before).map(|changed| match changed.as_slice() {
                 [] => Ending::Back,
-                [(name, value), ..] => Ending::Failed(format!("{name} stays at {value}")),
+                [c, ..] => Ending::Failed(format!("{} stays at {}", c.name, c.read)),
             })
         });
         match tried {

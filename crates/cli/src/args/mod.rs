@@ -1,9 +1,11 @@
 //! What can be written on the command line. Parsing only: what the words mean is settled in `plan`.
 
 mod common;
+mod help;
 mod lab;
 mod live;
 mod machine;
+mod mistakes;
 mod recorded;
 
 pub(crate) use common::{DISK, Format, ReportFormat, SweepFormat, TableFormat};
@@ -21,11 +23,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use fairhead_sim::job::nearest;
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::error::{CliError, fail, one_line};
+use crate::error::{CliError, fail};
 
 /// Compare disk schedulers: which one, with which tunables, suits my workload on my disk, and why.
 #[derive(Debug, Parser)]
@@ -38,6 +39,8 @@ use crate::error::{CliError, fail, one_line};
 )]
 #[command(
     after_help = "Without a command it draws how long a program takes to start beside ten readers, by scheduler.\n\n\
+        fairhead help COMMAND shows the options of a command. Pages named docs/… are in Fairhead's repository, and in\n\
+        /usr/share/doc/fairhead of its package.\n\n\
         Exit codes: 0 success; 1 failure; 2 misuse: the command line is wrong, or a file that it names is missing or malformed."
 )]
 pub(crate) struct Cli {
@@ -162,68 +165,24 @@ pub(crate) struct ManArgs {
 
 /// Parses the command line. On `--help` or an error it prints the text and returns the exit code.
 pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
-    Cli::try_parse_from(argv).map_err(|e| match e.kind() {
+    let argv = help::as_option(argv.into_iter().collect());
+    Cli::try_parse_from(&argv).map_err(|e| match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A closed pipe is not an error.
-            let _ = e.print();
+            help::print(&e);
             ExitCode::SUCCESS
         }
-        _ => fail(&CliError::Misuse(explain(&e))),
+        _ => fail(&CliError::Misuse(mistakes::explain(&e, &argv))),
     })
-}
-
-/// Returns clap's message in one line, with the nearest valid word if there is one.
-fn explain(e: &clap::Error) -> String {
-    let text = e.to_string();
-    let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let mut line = match e.kind() {
-        // The missing arguments are on the lines below.
-        ErrorKind::MissingRequiredArgument | ErrorKind::InvalidValue => {
-            let body: Vec<&str> = text
-                .lines()
-                .take_while(|l| !l.starts_with("Usage:") && !l.trim_start().starts_with("tip:"))
-                .collect();
-            one_line(body.join("\n").trim_start_matches("error: ")).replace(":;", ":")
-        }
-        _ => first.to_owned(),
-    };
-    if let Some(word) = suggestion(e) {
-        line.push_str(&format!("; did you mean '{word}'?"));
-    }
-    line
-}
-
-/// Returns the word that was probably meant: clap's guess, or else the valid word with the fewest typing
-/// errors, which clap does not count.
-fn suggestion(e: &clap::Error) -> Option<String> {
-    let text = |kind| match e.get(kind) {
-        Some(ContextValue::String(s)) => Some(s.clone()),
-        Some(ContextValue::Strings(s)) => s.first().cloned(),
-        _ => None,
-    };
-    let clap_knows =
-        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
-    if let Some(word) = clap_knows.into_iter().find_map(text) {
-        return Some(word);
-    }
-    if let Some(word) = text(ContextKind::InvalidSubcommand) {
-        let command = Cli::command();
-        return nearest(&word, command.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
-    }
-    match (text(ContextKind::InvalidValue), e.get(ContextKind::ValidValue)) {
-        (Some(word), Some(ContextValue::Strings(known))) => {
-            nearest(&word, known.iter().map(String::as_str)).map(str::to_owned)
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     pub(super) fn refused(argv: &[&str]) -> String {
-        explain(&Cli::try_parse_from([&["fairhead"], argv].concat()).unwrap_err())
+        let argv: Vec<OsString> = std::iter::once(&"fairhead").chain(argv).map(OsString::from).collect();
+        mistakes::explain(&Cli::try_parse_from(&argv).unwrap_err(), &argv)
     }
 
     #[test]
@@ -258,6 +217,40 @@ mod tests {
     #[test]
     fn mistakes_are_one_line_with_the_nearest_word() {
         assert_eq!(refused(&["rnu"]), "unrecognized subcommand 'rnu'; did you mean 'run'?");
+        assert_eq!(refused(&["advice"]), "unrecognized subcommand 'advice'; did you mean 'advise'?");
+        assert_eq!(refused(&["simulate"]), "unrecognized subcommand 'simulate'; did you mean 'run'?");
+        for (argv, line) in [
+            (&["run", "--runtime", "-5s"][..], "--runtime -5s: a value below zero has no meaning here"),
+            (&["record", "-t", "-1"], "-t -1: a value below zero has no meaning here"),
+            (&["run", "-5s"], "unexpected argument '-5' found"),
+            (&["doctor", "--quick", "-5"], "unexpected argument '-5' found"),
+            (&["run", "--json"], "unexpected argument '--json' found; did you mean '--output-format json'?"),
+            (&["run", "--time", "5s"], "unexpected argument '--time' found; did you mean '--runtime'?"),
+            (&["run", "-disk", "nvme"], "unexpected argument '-d' found; did you mean '--disk'?"),
+            (
+                &["run", "x", "--sched", "noop", "bfq"],
+                "unexpected argument 'bfq' found; several values are one word with commas: --sched noop,bfq",
+            ),
+            (
+                &["run", "x", "--sched=noop,", "bfq"],
+                "unexpected argument 'bfq' found; several values are one word with commas: --sched noop,bfq",
+            ),
+            (&["version"], "unrecognized subcommand 'version'; did you mean '--version'?"),
+            (
+                &["run", "--threads", "many"],
+                "invalid value 'many' for '--threads <N>': a whole number is needed",
+            ),
+            (
+                &["apply", "sda"],
+                "the following required arguments were not provided: [SCHEDULER] [NAME=VALUE]...",
+            ),
+            (
+                &["list", "all"],
+                "invalid value 'all' for '<WHAT>'; [possible values: disks, schedulers, workloads]",
+            ),
+        ] {
+            assert_eq!(refused(argv), line);
+        }
         assert_eq!(
             refused(&["run", "--shced", "noop"]),
             "unexpected argument '--shced' found; did you mean '--sched'?"

@@ -253,11 +253,11 @@ fn a_value_that_the_kernel_refuses_changes_nothing() {
     let Some(disk) = loop_device_with_bfq(&image) else { return };
     let before = disk.all();
     let program = env!("CARGO_BIN_EXE_fairhead");
-    let script = format!("{program} apply {} bfq back_seek_penalty=-1 --yes; ls /etc/udev/rules.d", disk.0);
+    let script = format!("{program} apply {} bfq nr_requests=100000000 --yes; ls /etc/udev/rules.d", disk.0);
     let Some(out) = apart(&script) else { return };
-    assert!(text(&out.stderr).contains("back_seek_penalty: Invalid argument"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("nr_requests: Invalid argument"), "{}", text(&out.stderr));
     assert!(
-        text(&out.stdout).ends_with("at once: iosched/back_seek_penalty becomes -1\n"),
+        text(&out.stdout).contains("at once: nr_requests becomes 100000000, now "),
         "{}",
         text(&out.stdout)
     );

@@ -20,7 +20,7 @@ use fairhead_sim::advise::race::{Race, Run};
 use fairhead_sim::advise::statistics::Ratio;
 use fairhead_sim::advise::{
     Advice, Candidate, Comparison, Cost, Figures, Goal, Got, LetGo, Payer, Place, Question, Remedy, Step,
-    factor, means, steps, steps_to_stay,
+    Waiting, factor, means, steps, steps_to_stay,
 };
 use fairhead_sim::{Outcome, SimError, journal};
 use serde_json::{Map, Value, json};
@@ -211,7 +211,7 @@ fn candidates_table(
             advice.candidates[c].name(),
             place(&advice.candidates[c]).to_owned(),
             runs.len().to_string(),
-            wait.map_or_else(String::new, |w| waited(advice, w)),
+            wait.map_or_else(String::new, |w| waited(&advice.waiting, w)),
             moved.map_or_else(String::new, |m| mib(whole(m))),
             fair.map_or_else(String::new, |f| format!("{f:.3}")),
         ];
@@ -322,7 +322,7 @@ fn cost(advice: &Advice, c: &Cost) -> Value {
     })
 }
 
-const fn place(c: &Candidate) -> &'static str {
+pub(super) const fn place(c: &Candidate) -> &'static str {
     match c.place {
         Place::Kernel => "kernel",
         Place::Fairhead => "Fairhead",
@@ -336,19 +336,19 @@ fn seeds(advice: &Advice, c: usize) -> usize {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes or nanoseconds, positive")]
-fn whole(value: f64) -> u64 {
+pub(super) fn whole(value: f64) -> u64 {
     value as u64
 }
 
-fn waited(advice: &Advice, wait: f64) -> String {
-    if advice.waiting.what.is_time() {
+pub(super) fn waited(waiting: &Waiting, wait: f64) -> String {
+    if waiting.what.is_time() {
         time(Duration::from_ns(whole(wait * 1e9)))
     } else {
         format!("{:.1}%", wait - 1.0)
     }
 }
 
-fn shown(r: Ratio) -> String {
+pub(super) fn shown(r: Ratio) -> String {
     if r.is_vague() {
         return format!("not known ({} to {})", factor(r.low), factor(r.high));
     }
@@ -437,7 +437,7 @@ fn remedy(question: &Question, r: &Remedy) -> Value {
 }
 
 /// By name, the score last.
-fn factors(against: &Comparison) -> Map<String, Value> {
+pub(super) fn factors(against: &Comparison) -> Map<String, Value> {
     let all = Figures::NAMES.iter().zip(against.figures).chain([(&"score", against.score)]);
     all.map(|(name, r)| ((*name).to_owned(), r.map_or(Value::Null, ratio))).collect()
 }

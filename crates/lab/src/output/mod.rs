@@ -12,6 +12,7 @@ pub mod human;
 pub mod json;
 mod missed;
 pub mod page;
+pub mod so_far;
 pub mod table;
 mod watch;
 mod why;

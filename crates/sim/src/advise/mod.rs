@@ -41,7 +41,8 @@
 //! that many gives the same bytes. A job of which the budget does not even allow a first round of the main
 //! schedulers is cut short ([`Advice::shortened`]): its `runtime=` is.
 //!
-//! **Interrupted**, a race resumes with the runs that were kept ([`Keep`]), and gives the same bytes.
+//! **Interrupted**, a race tells what had finished ([`SoFar`]), and resumes with the runs that were kept
+//! ([`Keep`]); then it gives the same bytes.
 //!
 //! What it does not do: vary the load, the disk or the host (a seed changes where files lie and what chance
 //! draws, no more, so the interval is one over seeds and says nothing of how well the models fit your disk);
@@ -61,6 +62,7 @@ mod figures;
 mod payers;
 pub mod race;
 mod remedy;
+mod so_far;
 pub mod statistics;
 mod verdict;
 
@@ -73,6 +75,7 @@ pub(crate) use figures::{fairness, time_waited};
 pub use payers::{Got, Payer, Payers, speed};
 pub use race::{Comparison, EQUAL, End, LetGo, Race};
 pub use remedy::Remedy;
+pub use so_far::{Answer, SoFar};
 pub use verdict::{factor, means};
 
 use crate::engine::Scenario;
@@ -87,6 +90,7 @@ use fairhead_core::sched::any::preset;
 use fairhead_core::sched::catalogue::Named;
 use fairhead_device::{Device, DeviceParams, Facts};
 use race::{Entrant, FIRST_SEEDS, Rules, Run, confirming};
+use so_far::Ran;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The work that a second of the budget stands for. Two cores do twice as much; [`work`] is up to twice too
@@ -260,6 +264,19 @@ pub fn advise(
     keep: &dyn Keep,
     stage: &(dyn Fn(Stage) + Sync),
 ) -> Result<Option<(Question, Advice)>> {
+    Ok(answer(question, threads, keep, stage)?.whole())
+}
+
+/// Returns the advice as [`advise`] does, or what was known when it was interrupted.
+///
+/// # Errors
+/// If the load does not fit the disk.
+pub fn answer(
+    question: &Question,
+    threads: usize,
+    keep: &dyn Keep,
+    stage: &(dyn Fn(Stage) + Sync),
+) -> Result<Answer> {
     let facts = facts(question)?;
     let default = question.against.map_or_else(|| preset(kernels_default(&facts)).map(Named::from), Some);
     let default = default.expect("a built-in scheduler");
@@ -272,25 +289,24 @@ pub fn advise(
     }
     let waiting = who_waits(question, is_told);
     let mut question = question.clone();
-    let Some(first) = first_run(&question, &candidates[0], &waiting, keep)? else { return Ok(None) };
-    let shortened = shortened(&question, first.work, candidates.len());
-    let mut per_run = first.work;
-    if let Some(permille) = shortened {
-        shorten(&mut question.jobs, permille);
-        let Some(first) = first_run(&question, &candidates[0], &waiting, keep)? else { return Ok(None) };
-        per_run = first.work;
-    }
+    let mut ran = Vec::new();
+    let so_far = |question: &Question, candidates: Vec<Candidate>, waiting: Waiting, ran: &[Ran]| {
+        Ok(Answer::SoFar(Box::new(SoFar::new(question, candidates, waiting, ran))))
+    };
+    let Some((per_run, shortened)) = fit(&mut question, &candidates, &waiting, keep)? else {
+        return so_far(&question, candidates, waiting, &ran);
+    };
     let affordable = affordable(question.work, per_run).min(candidates.len());
     let not_tried = candidates.split_off(affordable).iter().map(Candidate::name).collect();
-    let race = match run_race(&question, &candidates, &waiting, threads, keep, stage) {
-        Err(Stopped::Over) => return Ok(None),
+    let race = match run_race(&question, &candidates, &waiting, (threads, keep, stage), &mut ran) {
+        Err(Stopped::Over) => return so_far(&question, candidates, waiting, &ran),
         Err(Stopped::Failed(e)) => return Err(e),
         Ok(race) => race,
     };
     let told_seed = race::seeds(question.seed, "advise.confirm", 1)[0];
     let (told, payers, idled) = tell(&question, &candidates, &race, &waiting, told_seed)?;
     let remedy = match remedy_for(&question, &candidates, &race, (&waiting, &facts), threads, keep) {
-        Err(Stopped::Over) => return Ok(None),
+        Err(Stopped::Over) => return so_far(&question, candidates, waiting, &ran),
         Err(Stopped::Failed(e)) => return Err(e),
         Ok(remedy) => remedy,
     };
@@ -309,7 +325,24 @@ pub fn advise(
         remedy,
         costs,
     };
-    Ok(Some((question, advice)))
+    Ok(Answer::Whole(Box::new((question, advice))))
+}
+
+/// Cuts the job short if the budget is not enough for it. Returns what a run costs, and to what part the job
+/// was cut, in thousandths; `None` if it was interrupted.
+fn fit(
+    question: &mut Question,
+    candidates: &[Candidate],
+    waiting: &Waiting,
+    keep: &dyn Keep,
+) -> Result<Option<(Duration, Option<u64>)>> {
+    let Some(first) = first_run(question, &candidates[0], waiting, keep)? else { return Ok(None) };
+    let Some(permille) = shortened(question, first.work, candidates.len()) else {
+        return Ok(Some((first.work, None)));
+    };
+    shorten(&mut question.jobs, permille);
+    let cut = first_run(question, &candidates[0], waiting, keep)?;
+    Ok(cut.map(|run| (run.work, Some(permille))))
 }
 
 /// What a driver knows of the disk; of several, of the first: they are of one kind.
@@ -404,13 +437,13 @@ enum Stopped {
     Failed(crate::SimError),
 }
 
+/// Runs the race, and adds each run that has finished to `ran`.
 fn run_race(
     question: &Question,
     candidates: &[Candidate],
     waiting: &Waiting,
-    threads: usize,
-    keep: &dyn Keep,
-    stage: &(dyn Fn(Stage) + Sync),
+    (threads, keep, stage): (usize, &dyn Keep, &(dyn Fn(Stage) + Sync)),
+    ran: &mut Vec<Ran>,
 ) -> std::result::Result<Race, Stopped> {
     let is_plain =
         |o: &Candidate, c: &Candidate| (o.preset, o.place) == (c.preset, c.place) && o.set.is_empty();
@@ -440,6 +473,11 @@ fn run_race(
             spent.fetch_add(run.work.as_ns(), Ordering::Relaxed);
             Ok(run)
         });
+        let finished = todo.iter().zip(&runs).filter_map(|(&(c, seed), run)| match run {
+            Some(Ok(run)) => Some((c, seed, *run)),
+            _ => None,
+        });
+        ran.extend(finished);
         runs.into_iter().map(|run| run.ok_or(Stopped::Over)?.map_err(Stopped::Failed)).collect()
     })
 }

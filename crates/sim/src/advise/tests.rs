@@ -7,7 +7,7 @@ use crate::job::parse;
 const JOBS: &str = "[streams]\nrw=read\nbs=64k\nsize=256m\nnumjobs=4\nruntime=2s\ntime_based\n\
                     [reader]\nrw=randread\nbs=4k\nsize=64m\nthinktime=2ms\nruntime=2s\ntime_based\n";
 
-fn question(jobs: &str, disk: &str, goal: Goal) -> Question {
+pub(super) fn question(jobs: &str, disk: &str, goal: Goal) -> Question {
     Question {
         jobs: parse(jobs, "test").unwrap(),
         disk: DeviceParams::preset(disk).unwrap(),
@@ -26,21 +26,21 @@ fn named(name: &str) -> Named {
     preset(name).unwrap().into()
 }
 
-fn answer(q: &Question, threads: usize) -> Advice {
+fn answered(q: &Question, threads: usize) -> Advice {
     advise(q, threads, &(), &|_| {}).unwrap().unwrap().1
 }
 
 #[test]
 fn threads_change_nothing() {
     let q = question(JOBS, "nas2020", Goal::Balanced);
-    let (a, b) = (answer(&q, 1), answer(&q, 3));
+    let (a, b) = (answered(&q, 1), answered(&q, 3));
     assert_eq!(a.race, b.race);
     assert_eq!(a.told, b.told);
 }
 
 #[test]
 fn a_reader_that_thinks_beside_streams_is_told_to_leave_the_default() {
-    let a = answer(&question(JOBS, "nas2020", Goal::Latency), 2);
+    let a = answered(&question(JOBS, "nas2020", Goal::Latency), 2);
     let winner = a.race.winner();
     assert_eq!(a.waiting.names(&parse(JOBS, "test").unwrap()), ["reader"]);
     assert_ne!(winner, 0, "{:?}", a.race.against(a.race.leader, 0));
@@ -53,7 +53,7 @@ fn a_reader_that_thinks_beside_streams_is_told_to_leave_the_default() {
 #[test]
 fn one_who_is_alone_is_told_that_nothing_makes_a_difference() {
     let jobs = "[a]\nrw=randread\nbs=4k\nsize=256m\ndirect=1\nnumber_ios=300\n";
-    let a = answer(&question(jobs, "nas2020", Goal::Throughput), 2);
+    let a = answered(&question(jobs, "nas2020", Goal::Throughput), 2);
     assert_eq!(a.race.winner(), 0);
     let against = a.race.against(a.race.leader, 0).score.unwrap();
     assert_eq!(against.finding(EQUAL), statistics::Finding::NoDifference, "{against:?}");
@@ -62,7 +62,7 @@ fn one_who_is_alone_is_told_that_nothing_makes_a_difference() {
 
 #[test]
 fn a_small_budget_tries_the_schedulers_before_their_tunables() {
-    let a = answer(
+    let a = answered(
         &Question { work: Duration::from_ns(1), rounds: None, ..question(JOBS, "nas2020", Goal::Balanced) },
         2,
     );
@@ -231,7 +231,7 @@ fn on_flash(text: &str, runtime: Duration) -> Advice {
     let mut q = question(text, "980pro", Goal::Balanced);
     q.jobs.jobs.iter_mut().for_each(|j| j.runtime = Some(runtime));
     q.only = Some(["noop", "mq-deadline", "kyber", "bfq"].map(named).to_vec());
-    answer(&q, 2)
+    answered(&q, 2)
 }
 
 fn cost_of<'a>(a: &'a Advice, preset: &str) -> &'a Cost {

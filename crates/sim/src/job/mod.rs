@@ -63,7 +63,7 @@ pub use load::{
 };
 pub use model::{Client, Job, JobFile};
 pub use nearest::nearest;
-pub use parse::{parse, parse_bytes, parse_in};
+pub use parse::{not_utf8, parse, parse_bytes, parse_in};
 pub use steady::{SteadyFigure, SteadyState};
 pub use steer::{ExitWhat, Flow, LatencyTarget, RateMin};
 pub use surroundings::Surroundings;

@@ -53,6 +53,8 @@ pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Resul
             ),
         )));
     }
+    // Some editors put this mark before a text in UTF-8. fio would take it for a part of the first line.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parser = Parser::default();
     for (line, number) in text.lines().zip(1..) {
         parser.line(line, number, around).map_err(fail)?;
@@ -87,11 +89,21 @@ pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Resul
 /// As [`parse_in`], and when the bytes are not UTF-8.
 pub fn parse_bytes(bytes: &[u8], file_name: &str, around: &Surroundings<'_>) -> Result<JobFile, JobError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
+        let message = not_utf8(bytes).to_owned();
         let lines = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count();
         let line = u32::try_from(lines + 1).unwrap_or(u32::MAX);
-        JobError { file: file_name.to_owned(), line, message: "not a text in UTF-8".to_owned() }
+        JobError { file: file_name.to_owned(), line, message }
     })?;
     parse_in(text, file_name, around)
+}
+
+/// What is wrong with bytes that are no text in UTF-8: an editor's mark tells the texts of 16 bits.
+#[must_use]
+pub fn not_utf8(bytes: &[u8]) -> &'static str {
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "a text in UTF-16; save it as UTF-8",
+        _ => "not a text in UTF-8",
+    }
 }
 
 /// What the lines so far have left.
