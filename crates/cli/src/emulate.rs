@@ -94,7 +94,8 @@ fn serve_until_end(
     mount.lateness().map_err(|e| CliError::Failed(e.to_string()))
 }
 
-/// Waits until the mount has ended. Once the end was asked for, open files keep it for [`GRACE_STEPS`] at most.
+/// Waits until the mount has ended. Once the end was asked for, open files keep it for [`GRACE_STEPS`] at
+/// most.
 fn wait(mount: &Mount, is_told: &AtomicBool) {
     let mut steps = 0;
     while !mount.wait_for(STEP) {

@@ -1,8 +1,8 @@
 //! The inode numbers that a mount shows.
 //!
-//! All files of a mount have one device number, the mount's. Below it there may be several file systems, whose
-//! inode numbers mean something with their device numbers only: every ext4 has its root at 2. A program that
-//! saw these numbers would take two files for hard links of one. So the device is folded in:
+//! All files of a mount have one device number, the mount's. Below it there may be several file systems,
+//! whose inode numbers mean something with their device numbers only: every ext4 has its root at 2. A program
+//! that saw these numbers would take two files for hard links of one. So the device is folded in:
 //!
 //! ```text
 //!   device of SOURCE, inode 77       ─► 77

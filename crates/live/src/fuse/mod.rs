@@ -141,7 +141,8 @@ impl Mount {
     /// its group. The options name no files.
     ///
     /// What is mounted in `source` shows, as of now; what is mounted there later does not. `at` may be inside
-    /// of `source`, if the process may copy mounts (`CAP_SYS_ADMIN`); through the mount it is the folder below.
+    /// of `source`, if the process may copy mounts (`CAP_SYS_ADMIN`); through the mount it is the folder
+    /// below.
     ///
     /// # Errors
     /// If the folder cannot be opened, `at` cannot be mounted on or is inside of `source` and may not be, a

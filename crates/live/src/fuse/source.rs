@@ -1,8 +1,8 @@
 //! The folder that a mount shows, as it is when the mount begins.
 //!
 //! A mountpoint inside SOURCE would lead to the mount itself. To answer a request about it, the server would
-//! send a request to itself, and wait for ever. So the mount does not show SOURCE itself but a private copy of
-//! the mounts there, which later mounts do not reach:
+//! send a request to itself, and wait for ever. So the mount does not show SOURCE itself but a private copy
+//! of the mounts there, which later mounts do not reach:
 //!
 //! ```text
 //!   /srv  ext4                           copy:  /  ext4
@@ -71,8 +71,8 @@ fn copy(folder: &File) -> io::Result<File> {
     let copy = File::from(open_tree(folder, "", how)?);
     //= man7 mount_setattr.2
     let private = libc::mount_attr { attr_set: 0, attr_clr: 0, propagation: libc::MS_PRIVATE, userns_fd: 0 };
-    // SAFETY: an empty name that ends with a zero, and a structure of the size that is given; both outlive the
-    // call, and the kernel only reads them.
+    // SAFETY: an empty name that ends with a zero, and a structure of the size that is given; both outlive
+    // the call, and the kernel only reads them.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

@@ -349,8 +349,8 @@ impl Cfq {
     /// The queue that a request belongs to.
     fn queue_for(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, rq: &Request) -> QueueId {
         if slot == self.tasks.fallback() {
-            // More tasks than `Limits::tasks`, none idle: these share one sync queue in each group, as with the
-            // kernel's `oom_cfqq`.
+            // More tasks than `Limits::tasks`, none idle: these share one sync queue in each group, as with
+            // the kernel's `oom_cfqq`.
             let asynchronous = || self.queues.async_queue(rq.group, rq.prio);
             return if rq.sync { QueueId::fallback(rq.group) } else { asynchronous() };
         }

@@ -153,7 +153,8 @@ impl<S: Copy + Default> Queues<S> {
         }
     }
 
-    /// A request arrives. The policy files the queue if it became busy. `active` is the queue whose turn it is.
+    /// A request arrives. The policy files the queue if it became busy. `active` is the queue whose turn it
+    /// is.
     pub(super) fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag, active: Option<TaskSlot>) -> Inserted {
         let &Request { start, sync, task, .. } = &cx.requests[tag].rq;
         let (mut slot, mut is_new) = self.tasks.claim(task);

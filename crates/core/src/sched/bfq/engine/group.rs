@@ -62,8 +62,8 @@ impl Bfq {
         slot
     }
 
-    /// Forgets a task that has been idle for long, so that another can have its slot. Returns whether there was
-    /// one.
+    /// Forgets a task that has been idle for long, so that another can have its slot. Returns whether there
+    /// was one.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, cx: &mut Cx<'_>) -> bool {
@@ -72,10 +72,9 @@ impl Bfq {
         let idle_since = |slot: TaskSlot| {
             let process = &processes[slot];
             let mut own = (0..count).map(|i| &links[LinkId::from_index(slot.index() * count + i)]);
-            // A priority that was set for it would be lost.
             let stays = process.requests > 0
                 || process.exited
-                || process.prio != process.seen
+                || process.has_own_prio()
                 || in_service.is_some() && own.any(|link| link.sync == *in_service);
             (!stays).then_some(process.last)
         };
