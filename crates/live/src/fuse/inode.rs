@@ -61,7 +61,7 @@ const fn mix(n: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
+    use std::collections::{BTreeSet, HashSet};
 
     #[test]
     fn files_of_the_source_keep_their_numbers() {
@@ -77,7 +77,7 @@ mod tests {
         let inodes = Inodes::new(0x801);
         let mut seen = HashSet::new();
         for device in [0x801, 0x802, 0x2f, 0x30, 0x31, 1 << 40, 0] {
-            for inode in (0..20_000).flat_map(|n| [n, n | 1 << 63, n << 32]).collect::<HashSet<u64>>() {
+            for inode in (0..20_000).flat_map(|n| [n, n | 1 << 63, n << 32]).collect::<BTreeSet<u64>>() {
                 assert!(seen.insert(inodes.number(device, inode)), "device {device:#x}, inode {inode:#x}");
             }
         }
