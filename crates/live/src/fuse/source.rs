@@ -128,12 +128,12 @@ fn unescaped(bytes: &[u8]) -> PathBuf {
 /// and bcachefs.
 fn numbers_by_layer(folder: &File) -> bool {
     //= linux include/uapi/linux/magic.h
-    const OVERLAYFS: i64 = 0x794c_7630;
-    const BTRFS: i64 = 0x9123_683e;
-    const BCACHEFS: i64 = 0xca45_1a4e;
+    const OVERLAYFS: u64 = 0x794c_7630;
+    const BTRFS: u64 = 0x9123_683e;
+    const BCACHEFS: u64 = 0xca45_1a4e;
     rustix::fs::fstatfs(folder).is_ok_and(|stat| {
-        let kind = i64::from(stat.f_type);
-        matches!(kind & 0xffff_ffff, OVERLAYFS | BTRFS | BCACHEFS)
+        // The type of this field, and its sign, depend on the processor.
+        matches!(stat.f_type as u64 & 0xffff_ffff, OVERLAYFS | BTRFS | BCACHEFS)
     })
 }
 

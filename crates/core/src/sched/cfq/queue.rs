@@ -212,9 +212,10 @@ impl Context {
         self.prio[i]
     }
 
-    /// Whether it has requests, is about to go, or has a priority that its requests do not carry.
+    /// Whether it has requests, is about to go, or was given a priority that none of its requests carry.
     pub(super) fn is_needed(&self) -> bool {
-        self.outstanding > 0 || self.exited || self.prio != self.seen
+        let has_own_prio = self.prio[0] != self.seen[0] && self.prio[1] != self.seen[1];
+        self.outstanding > 0 || self.exited || has_own_prio
     }
 
     /// The task's priority changes for the requests to come.

@@ -7,7 +7,7 @@ use super::by_descriptor::proc_path;
 use super::{Directory, Handle, VALID_S, lock};
 use crate::bio::Errno;
 use crate::fuse::protocol::{Attr, Entries, Reply};
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, StatxFlags, makedev};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -77,9 +77,11 @@ impl Directory {
         Ok(entries)
     }
 
-    /// The inode number of what has that name, on whichever device.
+    /// The inode number of what has that name, on whichever device. A file system that does not answer is not
+    /// waited for.
     fn number_of(&self, folder: &File, name: &OsStr) -> Option<u64> {
-        let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT);
-        stat.ok().map(|stat| self.inodes.number(stat.st_dev, stat.st_ino))
+        let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+        let stat = rustix::fs::statx(folder, name, how, StatxFlags::INO).ok()?;
+        Some(self.inodes.number(makedev(stat.stx_dev_major, stat.stx_dev_minor), stat.stx_ino))
     }
 }

@@ -72,10 +72,9 @@ impl Bfq {
         let idle_since = |slot: TaskSlot| {
             let process = &processes[slot];
             let mut own = (0..count).map(|i| &links[LinkId::from_index(slot.index() * count + i)]);
-            // A priority that was set for it would be lost.
             let stays = process.requests > 0
                 || process.exited
-                || process.prio != process.seen
+                || process.has_own_prio()
                 || in_service.is_some() && own.any(|link| link.sync == *in_service);
             (!stays).then_some(process.last)
         };

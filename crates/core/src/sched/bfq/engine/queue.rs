@@ -209,6 +209,11 @@ impl Process {
         }
     }
 
+    /// Whether it was given a priority that none of its requests carry: it would be lost with the slot.
+    pub(crate) fn has_own_prio(&self) -> bool {
+        self.prio[0] != self.seen[0] && self.prio[1] != self.seen[1]
+    }
+
     /// A request of a kind came that carries `prio`. What was said last counts: by requests, if they carry
     /// another priority than those before, or by [`Self::set_prio`].
     #[inline]
