@@ -1,5 +1,5 @@
-//! Traces as others recorded them, as a user hands them in: each is described and replayed, and the note about the
-//! replay is true.
+//! Traces as others recorded them, as a user hands them in: each is described and replayed, and the note
+//! about the replay is true.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,19 +1,20 @@
 //! Flushes on their way to the disk: which flush of the device answers which request of a program.
 //!
-//! A flush names no sectors, so that order alone says what belongs together. The kernel keeps the flushes that
-//! programs want (`FWS`) in a list, and answers all that are in it by one flush of the device (`FF`):
+//! A flush names no sectors, so that order alone says what belongs together. The kernel keeps the flushes
+//! that programs want (`FWS`) in a list, and answers all that are in it by one flush of the device (`FF`):
 //!
 //! ```text
 //! Q FWS   Q FWS   D FF     Q FWS   C FF     D FF   C FF
 //! └ a     └ b     └ a, b   └ c     └ a, b   └ c    └ c
 //! ```
 //!
-//! Most kernels complete the `FF` at sector 18446744073709551615 (-1: no sector), some at sector 0. The
-//! flush that precedes or follows a write (`FWFS`) is an `FF`, too; it answers nothing but what is in the list.
+//! Most kernels complete the `FF` at sector 18446744073709551615 (-1: no sector), some at sector 0. The flush
+//! that precedes or follows a write (`FWFS`) is an `FF`, too; it answers nothing but what is in the list.
 //!
 //! **Limits.** A disk with several hardware queues has a list for each; here it is one, so that a flush may
-//! get the times of its neighbour. A device that reports no issue (dm, md) completes its oldest flush. A flush
-//! whose completion is missing for [`LONGEST`] is given up, so that later completions are not taken for its own.
+//! get the times of its neighbour. A device that reports no issue (dm, md) completes its oldest flush. A
+//! flush whose completion is missing for [`LONGEST`] is given up, so that later completions are not taken for
+//! its own.
 
 use fairhead_core::Duration;
 use std::collections::{BTreeMap, VecDeque};

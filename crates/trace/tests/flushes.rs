@@ -1,6 +1,6 @@
-//! Flushes complete at sector 18446744073709551615, in every format that has a kernel's events: one recording of
-//! a program that calls `fsync` in a loop (`cases/fsync-loop.ftrace`, a loop device with ext4), written anew in
-//! each of them.
+//! Flushes complete at sector 18446744073709551615, in every format that has a kernel's events: one recording
+//! of a program that calls `fsync` in a loop (`cases/fsync-loop.ftrace`, a loop device with ext4), written
+//! anew in each of them.
 
 use fairhead_core::{Duration, TaskId};
 use fairhead_trace::format::blktrace;

@@ -1,14 +1,16 @@
-//! biosnoop, of bcc (Python), libbpf-tools and others: a line for each request of a disk, when it has completed.
+//! biosnoop, of bcc (Python), libbpf-tools and others: a line for each request of a disk, when it has
+//! completed.
 //!
 //! ```text
 //! TIME(s)     COMM           PID     DISK      T  SECTOR     BYTES  QUE(ms) LAT(ms)
-//! 2.003920    xfsaild/md0    456     nvme0n1   W  62901512   8192      0.01    0.23
+//! 4.700311    xfsaild/dm-1   418     nvme0n1   W  81264000   8192      0.02    0.31
 //! └ completed since the first   └ who made it  └ or WS, RA, FF …      └ with -Q
 //! ```
 //!
-//! A device is its name. Before libbpf-tools the type is `R` or `W` only, so that flushes, discards and who waits
-//! are not distinguished. Columns with other names are ignored. A table without its header is read if it has
-//! the columns above, with or without `QUE(ms)`. bpftrace's `biosnoop.bt` prints no sectors and is refused.
+//! A device is its name. Before libbpf-tools the type is `R` or `W` only, so that flushes, discards and who
+//! waits are not distinguished. Columns with other names are ignored. A table without its header is read if
+//! it has the columns above, with or without `QUE(ms)`. bpftrace's `biosnoop.bt` prints no sectors and is
+//! refused.
 //!
 //! The crate's `snoop` module explains times and flushes.
 //

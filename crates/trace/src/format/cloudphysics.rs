@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! time,         object,  op,   size
-//! 5633898611441,42932745,write,512
+//! 5633000000100,42000745,write,512
 //! ```
 //!
-//! Units: time in microseconds, the object is a sector of 512 bytes, size in bytes. There is one disk in a file,
-//! device `0`. Tasks and completions are not recorded. The crate's `columns` module explains the header; a
-//! file without one has the columns above. The traces' binary form is [`vscsi`](super::vscsi); with times in
-//! seconds it is [`libcachesim`](super::libcachesim).
+//! Units: time in microseconds, the object is a sector of 512 bytes, size in bytes. There is one disk in a
+//! file, device `0`. Tasks and completions are not recorded. The crate's `columns` module explains the
+//! header; a file without one has the columns above. The traces' binary form is [`vscsi`](super::vscsi); with
+//! times in seconds it is [`libcachesim`](super::libcachesim).
 //
 //= Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC Construction with SHARDS, 5.1
 

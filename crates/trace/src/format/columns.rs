@@ -1,8 +1,8 @@
 //! What the CSV files of cloudPhysics and libCacheSim have in common: columns for time, object, size and
 //! operation, named by a header, in any order; columns with other names are ignored.
 //!
-//! An object is the first sector of a request. An operation is a word (`read`, `write`, and those of caches, `get`,
-//! `set`) or a SCSI command in hexadecimal (`28`, `2a`); without the column all requests are reads.
+//! An object is the first sector of a request. An operation is a word (`read`, `write`, and those of caches,
+//! `get`, `set`) or a SCSI command in hexadecimal (`28`, `2a`); without the column all requests are reads.
 
 use super::scsi;
 use crate::error::quote;

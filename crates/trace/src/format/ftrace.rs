@@ -20,8 +20,9 @@
 //! Units: time in seconds since the machine started, with up to nine decimals; sectors of 512 bytes. A device
 //! is `MAJOR,MINOR`; the task is the one that ran. The events that count are `block_bio_queue` (`Q`),
 //! `block_rq_insert` (`I`), `block_rq_issue` (`D`), `block_rq_complete` (`C`), `block_rq_requeue` (`R`), and
-//! `block_bio_complete` (`C`), which devices without requests have instead (dm, md); the crate's `assemble` module explains which of them make a request. If only `block_rq_issue` was
-//! recorded, the task is often a kernel thread that ran the queue.
+//! `block_bio_complete` (`C`), which devices without requests have instead (dm, md); the crate's `assemble`
+//! module explains which of them make a request. If only `block_rq_issue` was recorded, the task is often a
+//! kernel thread that ran the queue.
 //!
 //! Ignored are lines that begin with `#`, other events, and messages of schedulers. Lost events (`[LOST 25
 //! EVENTS]`) are counted.
@@ -70,8 +71,8 @@ pub(super) fn lost(line: &str) -> Option<u64> {
     }
 }
 
-/// Whether a line is a call of a stack: `ffffffff8142 blk_mq_start_request+0x0 ([kernel.kallsyms])`, the address
-/// alone, or ftrace's ` => blk_mq_start_request`.
+/// Whether a line is a call of a stack: `ffffffff8142 blk_mq_start_request+0x0 ([kernel.kallsyms])`, the
+/// address alone, or ftrace's ` => blk_mq_start_request`.
 fn is_call(line: &str) -> bool {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let is_address = |s: &str| {
@@ -93,8 +94,8 @@ fn is_source(line: &str) -> bool {
     line.starts_with([' ', '\t']) && line.split_ascii_whitespace().next().is_some_and(number)
 }
 
-/// Returns the task's name, its number, and the text after the CPU, of `NAME-PID [CPU] …`,
-/// `NAME-PID (TGID) [CPU] …`, `NAME PID [CPU] …` or `NAME PID/TID [CPU] …`. A name may contain any characters.
+/// Returns the task's name, its number, and the text after the CPU, of `NAME-PID [CPU] …`, `NAME-PID (TGID)
+/// [CPU] …`, `NAME PID [CPU] …` or `NAME PID/TID [CPU] …`. A name may contain any characters.
 fn split_who(line: &str) -> Option<(&str, u32, &str)> {
     line.match_indices('[').find_map(|(at, _)| {
         let (cpu, rest) = line[at + 1..].split_once(']')?;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! STARTs         ENDs           COMM         PID    TYPE DEV      BLOCK        BYTES     LATms
-//! 5982800.302061 5982800.302679 supervise    1809   W    202,1    17039600     4096       0.62
+//! 71200.500100   71200.500700   postgres     2210   W    8,0      10240000     4096       0.60
 //! └ with -s      └ with -t
 //! ```
 //!
-//! A device is `MAJOR,MINOR`; the type has the kernel's letters. Without `-s` and `-t` the table has no times and is
-//! refused; one of them will do, as the other follows from the latency. A table without its header is read if
-//! it has both. DTrace's iosnoop is another format, which is not read.
+//! A device is `MAJOR,MINOR`; the type has the kernel's letters. Without `-s` and `-t` the table has no times
+//! and is refused; one of them will do, as the other follows from the latency. A table without its header is
+//! read if it has both. DTrace's iosnoop is another format, which is not read.
 //!
 //! The crate's `snoop` module explains times and flushes.
 //

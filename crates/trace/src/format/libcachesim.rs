@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! version,time, op,size,lbn
-//! 1,      33898,2a,512, 42932745
+//! 1,      33800,2a,512, 42000745
 //! ```
 //!
-//! Units: time in seconds (decimals are read), size in bytes; the object (`obj_id`, `lbn` …) is a sector of 512
-//! bytes. Because the clock mostly counts seconds, all requests of a second come at once, which a replay
+//! Units: time in seconds (decimals are read), size in bytes; the object (`obj_id`, `lbn` …) is a sector of
+//! 512 bytes. Because the clock mostly counts seconds, all requests of a second come at once, which a replay
 //! cannot correct. Tasks and completions are not recorded. There is one disk in a file, device `0`.
 //!
-//! The crate's `columns` module explains the header. Without one, only the columns above are recognised. Objects
-//! that are no numbers (keys of caches) are refused: they are no places on a disk.
+//! The crate's `columns` module explains the header. Without one, only the columns above are recognised.
+//! Objects that are no numbers (keys of caches) are refused: they are no places on a disk.
 //
 //= 1a1a11a/libCacheSim FAQ "What are the units in the trace?"; data/trace.csv
 

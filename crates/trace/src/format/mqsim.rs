@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! arrival  device  sector  sectors  type
-//! 4851300  1       524288  16       0
+//! 4711300  1       520000  16       0
 //! ```
 //!
-//! Units: time in nanoseconds (`Time_Unit` NANOSECOND, as in MQSim's own workloads; if a trace counts in another
-//! unit, `--replay-time-scale` corrects it), sectors of 512 bytes; type 0 writes, 1 reads. A device is its
-//! number. Tasks and completions are not recorded.
+//! Units: time in nanoseconds (`Time_Unit` NANOSECOND, as in MQSim's own workloads; if a trace counts in
+//! another unit, `--replay-time-scale` corrects it), sectors of 512 bytes; type 0 writes, 1 reads. A device
+//! is its number. Tasks and completions are not recorded.
 //
 //= CMU-SAFARI/MQSim README "Defining a Trace-based Workload"
 

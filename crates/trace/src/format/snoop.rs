@@ -4,10 +4,10 @@
 //! version and option, so the header decides. A task's name may have blanks; the columns behind it are
 //! counted from the end of the line.
 //!
-//! Times are decimal seconds, latencies decimal milliseconds, sectors have 512 bytes. A request was issued its
-//! latency before it completed; it was made its time in the queue (`QUE(ms)`) before that. The kernel gives
-//! flushes and commands that pass through no sector (`-1`, or 18446744073709551615): without bytes it is a
-//! flush, with bytes it is left out and counted.
+//! Times are decimal seconds, latencies decimal milliseconds, sectors have 512 bytes. A request was issued
+//! its latency before it completed; it was made its time in the queue (`QUE(ms)`) before that. The kernel
+//! gives flushes and commands that pass through no sector (`-1`, or 18446744073709551615): without bytes it
+//! is a flush, with bytes it is left out and counted.
 
 use super::{LineParser, ftrace};
 use crate::error::quote;

@@ -7,10 +7,10 @@
 //! version 2   0 command 2 version  4 number  8 bytes     12 pieces   16 sector  24 time  32 response time
 //! ```
 //!
-//! Units: times in microseconds, sectors of 512 bytes. `command` is that of SCSI; those that neither read, write
-//! nor flush are ignored, and so are numbers and pieces (of memory). The response time gives the completion;
-//! 0 is none. There is one disk in a file, device `0`. Tasks are not recorded. A file has no mark, so that it is
-//! recognised by the fields of its first records.
+//! Units: times in microseconds, sectors of 512 bytes. `command` is that of SCSI; those that neither read,
+//! write nor flush are ignored, and so are numbers and pieces (of memory). The response time gives the
+//! completion; 0 is none. There is one disk in a file, device `0`. Tasks are not recorded. A file has no
+//! mark, so that it is recognised by the fields of its first records.
 //
 //= 1a1a11a/libCacheSim libCacheSim/traceReader/include/vscsi.h
 

@@ -7,8 +7,8 @@ use crate::record::{Flags, Op, printable};
 use fairhead_core::units::{Class, IoPrio};
 use std::collections::BTreeMap;
 
-/// The events that a [`Decoder`] understands, by the kernel's name, and the action that each is. Devices without
-/// requests (dm, md) complete bios.
+/// The events that a [`Decoder`] understands, by the kernel's name, and the action that each is. Devices
+/// without requests (dm, md) complete bios.
 pub const EVENTS: [(&str, Action); 8] = [
     ("block_bio_queue", Action::Queue),
     ("block_bio_backmerge", Action::BackMerge),
