@@ -40,6 +40,17 @@ fn cloud_physics_with_and_without_its_header() {
 }
 
 #[test]
+fn a_byte_order_mark_and_other_line_ends_change_nothing() {
+    let plain = "time,object,op,size\n1,8,read,512\n2,16,write,512\n";
+    let marked = format!("\u{feff}{}", plain.replace('\n', "\r\n"));
+    assert_eq!(rows(marked.as_bytes(), Format::CloudPhysics), rows(plain.as_bytes(), Format::CloudPhysics));
+    let bare = "\u{feff}5,8,write,512\r\n";
+    assert_eq!(rows(bare.as_bytes(), Format::CloudPhysics), [(0, Op::Write, 8, 1)]);
+    let msr = "\u{feff}128166372003061629,src1,0,Read,0,512,60\r\n";
+    assert_eq!(rows(msr.as_bytes(), Format::Msr), [(0, Op::Read, 0, 1)]);
+}
+
+#[test]
 fn lib_cache_sim_by_the_names_of_its_columns() {
     let expected = [(0, Op::Write, 42_000_745, 1), (1_000_000, Op::Read, 40_409_000, 13)];
     for text in [

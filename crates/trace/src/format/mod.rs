@@ -21,6 +21,7 @@ pub mod startup;
 pub mod tencent;
 pub mod vscsi;
 
+use crate::lines::MARK;
 use crate::record::{Names, Notes};
 use std::fmt;
 
@@ -212,6 +213,7 @@ impl Format {
         if head.starts_with(b"PK\x03\x04") {
             return Err("is a zip archive: take the trace out first, as in `unzip -p FILE`".to_owned());
         }
+        let head = head.strip_prefix(MARK).unwrap_or(head);
         let text = String::from_utf8_lossy(head);
         let mut lines = text.lines().filter(|l| !l.trim().is_empty());
         let recording = lines.clone().find(|l| !l.starts_with('#')).is_none_or(ftrace::is_note);
