@@ -141,7 +141,7 @@ impl LineParser for Ftrace {
         };
         let at = decimal("time", time.trim_end_matches(':'), 1_000_000_000)?;
         let Some((action, device, io_words)) = what(words) else { return Ok(None) };
-        let Some((op, flags, sector, sectors)) = io(io_words)? else { return Ok(None) };
+        let Some((op, flags, sector, sectors)) = io(action, io_words)? else { return Ok(None) };
         let (device, task) = (names.add_device(device)?, TaskId(pid));
         if !matches!(action, Action::Complete | Action::Requeue) {
             names.name_task(task, name);
