@@ -16,7 +16,7 @@ use fairhead_live::nbd::{Command, Facts, INPUT_MAX, Session, Step, TRANSFER_MAX}
 use fairhead_sim::job;
 use fairhead_trace::format::{blkparse, blktrace, iolog};
 use fairhead_trace::ring::{Decoder, EventFormat, Layout, Page};
-use fairhead_trace::{Format, Op, Record, Trace, TraceError};
+use fairhead_trace::{Action, Format, Op, Record, Trace, TraceError};
 use std::fmt::Display;
 use std::io::Cursor;
 use std::path::Path;
@@ -343,8 +343,9 @@ fn ring_pages(header: &str, formats: &str, pages: &[u8]) {
             });
             match event {
                 Ok(Some(e)) => {
-                    assert_eq!(e.sectors == 0, e.op == Op::Flush, "{e:?}");
-                    assert!(e.sectors > 0 || e.sector == 0, "{e:?}");
+                    let is_end = e.op == Op::Write && e.action == Action::Complete && e.sectors == 0;
+                    assert_eq!(e.sectors == 0, e.op == Op::Flush || is_end, "{e:?}");
+                    assert!(e.sectors > 0 || e.sector == 0 || is_end, "{e:?}");
                     assert!(e.sector.checked_add(u64::from(e.sectors)).is_some(), "{e:?}");
                     assert!(e.device.1 < 1 << 20 && e.comm.text().chars().count() < 16, "{e:?}");
                 }

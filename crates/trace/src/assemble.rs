@@ -17,7 +17,8 @@
 //! sectors they overlap; of several with the same first sector, to the one that has waited longest. A record
 //! is complete when all its sectors are, even in pieces (`X`). A request that is requeued (`R`) and issued
 //! again keeps its first time of issue. Requests that were in flight when recording began are left out.
-//! Flushes have no sectors; the crate's `flushes` module finds their issues and completions by order.
+//! Flushes have no sectors; the crate's `flushes` module finds their issues and completions by order. A write
+//! that has to be stable may complete twice; the `stable` module explains which of both counts.
 //!
 //! **Remaps** (`A`) are ignored: by the time a bio of a partition is queued, its sectors are the disk's.
 //! Through a stacked device (dm, md) a bio is queued twice, on both devices; a replay has to select one of
@@ -28,7 +29,8 @@
 
 use crate::event::{Action, Event};
 use crate::flushes::Flushes;
-use crate::record::{Op, Record};
+use crate::record::{Flags, Op, Record};
+use crate::stable::Stable;
 use fairhead_core::{Duration, Sector};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -40,7 +42,8 @@ const WINDOW: usize = 1 << 16;
 /// A record that waits for its completion.
 struct Pending {
     record: Record,
-    /// The number of sectors that have not completed; 1 for a flush that has not.
+    /// The number of sectors that have not completed; 1 for a flush that has not, and for a write that is not
+    /// stable yet.
     left: u32,
 }
 
@@ -57,6 +60,8 @@ pub(crate) struct Assembler {
     open: BTreeSet<(u32, u64, u64)>,
     /// The flushes in `waiting` that have not completed.
     flushes: Flushes,
+    /// The writes in `waiting` that are written and have to be stable.
+    stable: Stable,
     /// The length of the longest record so far, in sectors: how far back an overlap may begin.
     longest: u64,
 }
@@ -70,6 +75,7 @@ impl Assembler {
             base: 0,
             open: BTreeSet::new(),
             flushes: Flushes::default(),
+            stable: Stable::default(),
             longest: 0,
         }
     }
@@ -108,6 +114,7 @@ impl Assembler {
             self.flushes.forget(record.device.0, self.base);
         } else if left > 0 {
             self.open.remove(&(record.device.0, record.sector.0, self.base));
+            self.stable.forget((record.device.0, record.sector.0), self.base);
         }
         self.base += 1;
         Some(record)
@@ -117,6 +124,9 @@ impl Assembler {
         let by_queue = self.by_queue == Some(true);
         if event.op == Op::Flush {
             return self.flush(event, by_queue);
+        }
+        if event.sectors == 0 {
+            return self.end_write(event);
         }
         match event.action {
             Action::Queue => self.begin(event, None),
@@ -211,11 +221,26 @@ impl Assembler {
             let r = &mut waiting.record;
             let covered = r.end().min(event.end()) - r.sector.0.max(event.sector);
             waiting.left = waiting.left.saturating_sub(u32::try_from(covered).unwrap_or(u32::MAX));
-            if waiting.left == 0 {
-                r.completed = Some(event.at);
-                let key = (r.device.0, r.sector.0, number);
-                self.open.remove(&key);
+            if waiting.left > 0 {
+                continue;
             }
+            r.completed = Some(event.at);
+            let (place, flags) = ((r.device.0, r.sector.0), r.flags);
+            self.open.remove(&(place.0, place.1, number));
+            if flags.has(Flags::FUA) {
+                let (waits, before) = self.stable.write(place, number);
+                self.at(number).left = u32::from(waits);
+                before.into_iter().for_each(|before| self.at(before).left = 0);
+            }
+        }
+    }
+
+    /// Takes the second completion of a write: it is stable.
+    fn end_write(&mut self, event: &Event) {
+        if let Some(number) = self.stable.complete((event.device.0, event.sector)) {
+            let waiting = self.at(number);
+            waiting.left = 0;
+            waiting.record.completed = Some(event.at);
         }
     }
 
@@ -335,6 +360,35 @@ mod tests {
         // The flush before and after a write answers no other.
         let got = flushes(&[(1, "D"), (2, "Q"), (3, "C"), (4, "D"), (5, "C"), (6, "D"), (7, "C"), (8, "Q")]);
         assert_eq!(got, [(2, Some(4), Some(5)), (8, None, None)]);
+    }
+
+    #[test]
+    fn a_write_that_has_to_be_stable_ends_with_the_flush_behind_it() {
+        let event = |at, letter, sector, sectors| Event {
+            op: Op::Write,
+            flags: Flags::FUA,
+            ..event(at, letter, sector, sectors)
+        };
+        let twice = |at: u64, sector| {
+            let (q, d, c) =
+                (event(at, "Q", sector, 8), event(at + 1, "D", sector, 8), event(at + 2, "C", sector, 8));
+            [q, d, c, event(at + 5, "C", sector, 0)]
+        };
+        let all = [twice(10, 96), twice(20, 96), twice(30, 200)].concat();
+        let ends = |events: Vec<Event>| -> Vec<Option<u64>> {
+            assembled(events.into_iter()).into_iter().map(|(_, _, c, ..)| c).collect()
+        };
+        // The first shows what the device does.
+        assert_eq!(ends(all.clone()), [Some(12), Some(25), Some(35)]);
+        // An end that is missing, and one of no write.
+        let lost: Vec<Event> = all.iter().copied().filter(|e| e.at.as_ns() != 25).collect();
+        assert_eq!(ends(lost), [Some(12), Some(22), Some(35)]);
+        let once: Vec<Event> = all.iter().copied().filter(|e| e.sectors > 0).collect();
+        assert_eq!(ends(once), [Some(12), Some(22), Some(32)]);
+        assert_eq!(ends(vec![event(1, "C", 96, 0)]), []);
+        // Both at one place: the second gives the first up.
+        let again = [&all[..4], &all[4..7], &twice(26, 96)].concat();
+        assert_eq!(ends(again), [Some(12), Some(22), Some(31)]);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub struct Event {
     pub flags: Flags,
     /// The first sector.
     pub sector: u64,
-    /// The number of sectors; 0 for a flush.
+    /// The number of sectors; 0 for a flush, and for the second completion of a write that had to be stable.
     pub sectors: u32,
 }
 
@@ -151,6 +151,12 @@ pub(crate) fn kind(op: Op, flags: Flags, sectors: u32) -> Option<Op> {
         (_, 0) | (Op::Flush, _) => None,
         _ => Some(op),
     }
+}
+
+/// Whether an event without sectors is the second completion of a write, behind which the kernel flushed. (At
+/// sector 0 it is that of a flush.)
+pub(crate) fn ends_write(action: Action, op: Op, sector: u64, sectors: u32) -> bool {
+    action == Action::Complete && op == Op::Write && sectors == 0 && sector != 0 && sector != u64::MAX
 }
 
 /// Splits requests into events: takes requests in order of time and returns their events in order of time,

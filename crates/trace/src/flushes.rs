@@ -8,9 +8,8 @@
 //! └ a     └ b     └ a, b   └ c     └ a, b   └ c    └ c
 //! ```
 //!
-//! Most kernels complete the `FF` at sector 18446744073709551615 (-1: no sector), some at sector 0. The
-//! flush that precedes or follows a write (`FWFS`) is an `FF`, too; it answers nothing but what is in the
-//! list.
+//! Most kernels complete the `FF` at sector 18446744073709551615 (-1: no sector), some at sector 0. The flush
+//! that precedes or follows a write (`FWFS`) is an `FF`, too; it answers nothing but what is in the list.
 //!
 //! **Limits.** A disk with several hardware queues has a list for each; here it is one, so that a flush may
 //! get the times of its neighbour. A device that reports no issue (dm, md) completes its oldest flush. A

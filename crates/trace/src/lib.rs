@@ -47,6 +47,7 @@ mod reader;
 mod record;
 mod reorder;
 pub mod ring;
+mod stable;
 mod summary;
 mod tasks;
 mod unpack;

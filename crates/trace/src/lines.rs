@@ -6,6 +6,9 @@ use std::io::{BufRead, BufReader, Read};
 /// The longest line, in bytes: far longer than in any of the formats.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
+/// The byte-order mark, which some programs write at the start of a text.
+pub(crate) const MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// A text that is read line by line.
 pub(crate) struct Lines {
     file: String,
@@ -20,7 +23,7 @@ impl Lines {
     }
 
     /// Returns the next line without its end, or `None` after the last. Bytes that are not UTF-8 become
-    /// `\u{fffd}`.
+    /// `\u{fffd}`; a byte-order mark at the start is left out.
     pub(crate) fn next(&mut self) -> Result<Option<std::borrow::Cow<'_, str>>, TraceError> {
         self.bytes.clear();
         self.number += 1;
@@ -39,7 +42,8 @@ impl Lines {
         } else if self.bytes.len() as u64 > LINE_BYTES_MAX {
             return Err(self.error(format!("a line of more than {LINE_BYTES_MAX} bytes; this is no trace")));
         }
-        Ok(Some(String::from_utf8_lossy(&self.bytes)))
+        let text = self.bytes.strip_prefix(MARK).filter(|_| self.number == 1).unwrap_or(&self.bytes);
+        Ok(Some(String::from_utf8_lossy(text)))
     }
 
     /// Makes an error about the last line.

@@ -108,7 +108,7 @@ impl Timed for Record {
 /// What the records of a trace come from.
 enum Source {
     Records(Box<dyn Records>, Reorder<Record>),
-    Events(Box<dyn Events>, Reorder<Event>, Assembler),
+    Events(Box<dyn Events>, Reorder<Event>, Box<Assembler>),
 }
 
 /// A trace that is being read: an iterator over its requests in order of time.
@@ -249,7 +249,7 @@ pub fn read_set(inputs: Vec<(String, Box<dyn Read>)>) -> Result<Trace, TraceErro
 }
 
 fn by_events(events: Box<dyn Events>) -> Source {
-    Source::Events(events, Reorder::new(EVENTS_WINDOW), Assembler::new())
+    Source::Events(events, Reorder::new(EVENTS_WINDOW), Box::new(Assembler::new()))
 }
 
 fn source(format: Format, name: &str, input: Box<dyn Read>) -> Source {

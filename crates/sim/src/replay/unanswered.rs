@@ -74,8 +74,8 @@ mod tests {
     use fairhead_core::{Duration, Sector};
     use fairhead_trace::Op;
 
-    /// The note for these numbers of requests, and of completions, of each device.
-    fn told(format: Format, lost: u64, devices: &[(u64, u64)]) -> String {
+    /// The description of devices with these numbers of requests and completions.
+    fn described(format: Format, lost: u64, devices: &[(u64, u64)]) -> String {
         let (mut all, mut names) = (Unanswered::default(), Names::default());
         for (minor, (requests, answered)) in (0..).zip(devices) {
             let device = names.add_device(&format!("8,{minor}")).unwrap();
@@ -91,22 +91,26 @@ mod tests {
     #[test]
     fn the_reason_is_the_formats_the_recordings_or_the_devices() {
         let none = "4 of 4 requests have no completion, because ";
-        assert_eq!(told(Format::Alibaba, 0, &[(4, 0)]), format!("{none}Alibaba CSV has no completion times"));
         assert_eq!(
-            told(Format::Blktrace, 0, &[(4, 0)]),
+            described(Format::Alibaba, 0, &[(4, 0)]),
+            format!("{none}Alibaba CSV has no completion times")
+        );
+        assert_eq!(
+            described(Format::Blktrace, 0, &[(4, 0)]),
             format!("{none}none was recorded (of a kernel's events: block_rq_complete, C)")
         );
         assert_eq!(
-            told(Format::Blktrace, 25, &[(4, 1)]),
+            described(Format::Blktrace, 25, &[(4, 1)]),
             "3 of 4 requests have no completion, because the recording lost 25 events"
         );
         assert_eq!(
-            told(Format::Ftrace, 0, &[(4, 4), (3, 0), (9, 8)]),
+            described(Format::Ftrace, 0, &[(4, 4), (3, 0), (9, 8)]),
             "4 of 16 requests have no completion, because device 8,1 has none for its 3 and \
              1 had not completed when the recording ended, or their end is missing"
         );
         assert!(
-            told(Format::Ftrace, 0, &[(1, 0), (1, 0), (1, 0), (1, 0), (9, 9)]).contains("1 more devices")
+            described(Format::Ftrace, 0, &[(1, 0), (1, 0), (1, 0), (1, 0), (9, 9)])
+                .contains("1 more devices")
         );
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! TIME(s)     COMM           PID     DISK      T  SECTOR     BYTES  QUE(ms) LAT(ms)
-//! 2.003920    xfsaild/md0    456     nvme0n1   W  62901512   8192      0.01    0.23
+//! 4.700311    xfsaild/dm-1   418     nvme0n1   W  81264000   8192      0.02    0.31
 //! └ completed since the first   └ who made it  └ or WS, RA, FF …      └ with -Q
 //! ```
 //!

@@ -19,7 +19,7 @@
 
 use super::LineParser;
 use crate::error::quote;
-use crate::event::{Action, Event, Timeline, kind, letters, of_letters};
+use crate::event::{Action, Event, Timeline, ends_write, kind, letters, of_letters};
 use crate::fields::{decimal, number, on_a_disk};
 use crate::record::{DeviceId, Flags, Names, Notes, Op, Record};
 use fairhead_core::{Duration, TaskId};
@@ -57,7 +57,7 @@ impl LineParser for Blkparse {
         let at = decimal("time", time, 1_000_000_000)?;
         let task = TaskId(number("process's number", pid)?);
         let Some(action) = Action::of_letter(action) else { return Ok(None) };
-        let Some((op, flags, sector, sectors)) = io(rest)? else { return Ok(None) };
+        let Some((op, flags, sector, sectors)) = io(action, rest)? else { return Ok(None) };
         let device = names.add_device(device)?;
         if !matches!(action, Action::Complete | Action::Requeue) {
             names.name_task(task, in_brackets(text).unwrap_or_default());
@@ -80,7 +80,7 @@ fn in_brackets(line: &str) -> Option<&str> {
 }
 
 /// Parses `WS 223490 + 8 …`, or `FWS […` for a flush alone. `None` for commands that neither read nor write.
-pub(super) fn io(words: &[&str]) -> Result<Option<(Op, Flags, u64, u32)>, String> {
+pub(super) fn io(action: Action, words: &[&str]) -> Result<Option<(Op, Flags, u64, u32)>, String> {
     let Some((op, flags)) = words.first().and_then(|w| of_letters(w)) else { return Ok(None) };
     // The text in the brackets is a name, and may look like anything.
     let plus = words.iter().take_while(|w| !w.starts_with('[')).position(|w| *w == "+");
@@ -89,9 +89,15 @@ pub(super) fn io(words: &[&str]) -> Result<Option<(Op, Flags, u64, u32)>, String
             let sectors = words.get(at + 1).ok_or("the line ends at '+'; a number of sectors follows")?;
             (number("sector", words[at - 1])?, number("number of sectors", sectors)?)
         }
-        _ => (0, 0),
+        _ => match words {
+            [_, sector, status, ..] if status.starts_with('[') => (number("sector", sector).unwrap_or(0), 0),
+            _ => (0, 0),
+        },
     };
-    let Some(op) = kind(op, flags, sectors) else { return Ok(None) };
+    let Some(op) = kind(op, flags, sectors) else {
+        let is_end = ends_write(action, op, sector, sectors) && on_a_disk(sector, 0).is_ok();
+        return Ok(is_end.then_some((op, flags, sector, 0)));
+    };
     // A flush alone has no sector.
     let sector = if sectors == 0 { 0 } else { sector };
     on_a_disk(sector, sectors)?;

@@ -25,7 +25,7 @@
 //= linux include/uapi/linux/blktrace_api.h struct blk_io_trace
 
 use crate::error::{Place, TraceError};
-use crate::event::{Action, Event, Timeline, kind};
+use crate::event::{Action, Event, Timeline, ends_write, kind};
 use crate::events::Events;
 use crate::fields::on_a_disk;
 use crate::record::{DeviceId, Flags, Names, Notes, Op, Record};
@@ -147,11 +147,12 @@ impl Blktrace {
         let Some(action) = h.what() else { return Ok(None) };
         let sectors = h.bytes.div_ceil(512);
         let flags = h.flags();
-        let Some(op) = kind(h.op(), flags, sectors) else { return Ok(None) };
+        let is_end = ends_write(action, h.op(), h.sector, sectors) && on_a_disk(h.sector, 0).is_ok();
+        let Some(op) = kind(h.op(), flags, sectors).or(is_end.then_some(Op::Write)) else { return Ok(None) };
         if h.time >= NS_MAX {
             return Err(format!("a time of {} ns is beyond what can be counted", h.time));
         }
-        let sector = if sectors == 0 { 0 } else { h.sector };
+        let sector = if op == Op::Flush { 0 } else { h.sector };
         on_a_disk(sector, sectors)?;
         let device = self.device(h.device, names)?;
         let (at, task) = (Duration::from_ns(h.time), TaskId(h.pid));

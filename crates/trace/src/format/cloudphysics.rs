@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! time,         object,  op,   size
-//! 5633898611441,42932745,write,512
+//! 5633000000100,42000745,write,512
 //! ```
 //!
 //! Units: time in microseconds, the object is a sector of 512 bytes, size in bytes. There is one disk in a

@@ -94,9 +94,8 @@ fn is_source(line: &str) -> bool {
     line.starts_with([' ', '\t']) && line.split_ascii_whitespace().next().is_some_and(number)
 }
 
-/// Returns the task's name, its number, and the text after the CPU, of `NAME-PID [CPU] …`,
-/// `NAME-PID (TGID) [CPU] …`, `NAME PID [CPU] …` or `NAME PID/TID [CPU] …`. A name may contain any
-/// characters.
+/// Returns the task's name, its number, and the text after the CPU, of `NAME-PID [CPU] …`, `NAME-PID (TGID)
+/// [CPU] …`, `NAME PID [CPU] …` or `NAME PID/TID [CPU] …`. A name may contain any characters.
 fn split_who(line: &str) -> Option<(&str, u32, &str)> {
     line.match_indices('[').find_map(|(at, _)| {
         let (cpu, rest) = line[at + 1..].split_once(']')?;
@@ -142,7 +141,7 @@ impl LineParser for Ftrace {
         };
         let at = decimal("time", time.trim_end_matches(':'), 1_000_000_000)?;
         let Some((action, device, io_words)) = what(words) else { return Ok(None) };
-        let Some((op, flags, sector, sectors)) = io(io_words)? else { return Ok(None) };
+        let Some((op, flags, sector, sectors)) = io(action, io_words)? else { return Ok(None) };
         let (device, task) = (names.add_device(device)?, TaskId(pid));
         if !matches!(action, Action::Complete | Action::Requeue) {
             names.name_task(task, name);

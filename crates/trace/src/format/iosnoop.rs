@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! STARTs         ENDs           COMM         PID    TYPE DEV      BLOCK        BYTES     LATms
-//! 5982800.302061 5982800.302679 supervise    1809   W    202,1    17039600     4096       0.62
+//! 71200.500100   71200.500700   postgres     2210   W    8,0      10240000     4096       0.60
 //! └ with -s      └ with -t
 //! ```
 //!

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version,time, op,size,lbn
-//! 1,      33898,2a,512, 42932745
+//! 1,      33800,2a,512, 42000745
 //! ```
 //!
 //! Units: time in seconds (decimals are read), size in bytes; the object (`obj_id`, `lbn` …) is a sector of

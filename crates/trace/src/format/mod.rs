@@ -21,6 +21,7 @@ pub mod startup;
 pub mod tencent;
 pub mod vscsi;
 
+use crate::lines::MARK;
 use crate::record::{Names, Notes};
 use std::fmt;
 
@@ -212,6 +213,7 @@ impl Format {
         if head.starts_with(b"PK\x03\x04") {
             return Err("is a zip archive: take the trace out first, as in `unzip -p FILE`".to_owned());
         }
+        let head = head.strip_prefix(MARK).unwrap_or(head);
         let text = String::from_utf8_lossy(head);
         let mut lines = text.lines().filter(|l| !l.trim().is_empty());
         let recording = lines.clone().find(|l| !l.starts_with('#')).is_none_or(ftrace::is_note);
@@ -289,17 +291,17 @@ mod tests {
             ("sh-7 .000066 8 113248528 Seq 0 8 RA 4.682475 C", Format::StartUp),
             ("fairhead live 1", Format::Live),
             ("TIME(s)     COMM           PID    DISK    T SECTOR     BYTES   LAT(ms)", Format::BioSnoop),
-            ("0.000004    Web Content    1950   xvda1   W 13092560   4096       0.74", Format::BioSnoop),
+            ("0.000310    Web Content    4210   sda     W 81920      4096       0.25", Format::BioSnoop),
             ("1.5 (udev-worker) 77 sda FF -1 0 -1.000 0.740", Format::BioSnoop),
             ("COMM         PID    TYPE DEV      BLOCK        BYTES     LATms", Format::IoSnoop),
-            ("59.302061 59.302679 my prog 1809 WS 202,1 17039600 4096 0.62", Format::IoSnoop),
+            ("71.500460 71.500880 my prog 2211 WS 8,0 10240008 4096 0.42", Format::IoSnoop),
             ("time,object,op,size", Format::CloudPhysics),
-            ("5633898611441,42932745,read,512", Format::CloudPhysics),
+            ("5633800611441,42000745,read,512", Format::CloudPhysics),
             ("4851300 1 524288 16 0", Format::MqSim),
             ("version,time,op,size,lbn", Format::LibCacheSim),
             ("# time, obj_id, obj_size", Format::LibCacheSim),
-            ("1,33898,2a,512,42932745", Format::LibCacheSim),
-            ("1,33898,28,4096,42932745", Format::LibCacheSim),
+            ("1,33800,2a,512,42000745", Format::LibCacheSim),
+            ("1,33800,28,4096,42000745", Format::LibCacheSim),
         ];
         let binary = [Format::Blktrace, Format::Vscsi];
         for format in Format::ALL.into_iter().filter(|f| !binary.contains(f)) {
@@ -324,6 +326,6 @@ mod tests {
         assert_eq!(Format::detect(b"1 0 8 8 1\n2.5 0 16 8 1\n"), Ok(Format::DiskSim));
         assert_eq!(Format::detect(b"1 0 8 8 1\n2 0 16 8 1\n"), Ok(Format::MqSim));
         // Five numbers: the fourth is Tencent's type.
-        assert_eq!(Format::detect(b"1,33898,28,1,42932745\n"), Ok(Format::Tencent));
+        assert_eq!(Format::detect(b"1,33800,28,1,42000745\n"), Ok(Format::Tencent));
     }
 }

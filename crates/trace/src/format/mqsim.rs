@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! arrival  device  sector  sectors  type
-//! 4851300  1       524288  16       0
+//! 4711300  1       520000  16       0
 //! ```
 //!
 //! Units: time in nanoseconds (`Time_Unit` NANOSECOND, as in MQSim's own workloads; if a trace counts in

@@ -1,7 +1,7 @@
 //! Events of the block layer, decoded by their `format` files.
 
 use super::format::{EventFormat, Field};
-use crate::event::{Action, kind, of_letters};
+use crate::event::{Action, ends_write, kind, of_letters};
 use crate::fields::on_a_disk;
 use crate::record::{Flags, Op, printable};
 use fairhead_core::units::{Class, IoPrio};
@@ -57,7 +57,8 @@ pub struct BlockEvent {
     pub flags: Flags,
     /// The first sector of the disk, of 512 bytes; 0 for a flush.
     pub sector: u64,
-    /// The number of sectors; 0 for a flush.
+    /// The number of sectors; 0 for a flush, and for the second completion of a write that had to be stable
+    /// (FUA), where the kernel flushed behind it.
     pub sectors: u32,
     /// The number of the thread that ran when it happened. For [`Action::Queue`] that is who wanted the
     /// request; for the others it may be anybody: issuing is often left to a kernel thread (`kworker`), and
@@ -178,7 +179,9 @@ impl Known {
         let letters = self.rwbs.of(data)?;
         let end = letters.iter().position(|b| *b == 0).unwrap_or(letters.len());
         let parts = std::str::from_utf8(&letters[..end]).ok().and_then(of_letters);
-        let request = parts.and_then(|(op, flags)| Some((kind(op, flags, sectors)?, flags)));
+        let is_end = |op| ends_write(self.action, op, sector, sectors);
+        let kind = |op, flags| kind(op, flags, sectors).or(is_end(op).then_some(op));
+        let request = parts.and_then(|(op, flags)| Some((kind(op, flags)?, flags)));
         Some(request.map(|(op, flags)| BlockEvent {
             at_ns,
             action: self.action,
@@ -186,7 +189,7 @@ impl Known {
             op,
             flags,
             // A flush alone has no sector.
-            sector: if sectors == 0 { 0 } else { sector },
+            sector: if op == Op::Flush { 0 } else { sector },
             sectors,
             pid,
             comm,
@@ -229,6 +232,13 @@ mod tests {
         let raw = super::super::RawEvent { at_ns: 7, data: &data };
         let event = decoder.decode(&raw).unwrap().unwrap();
         assert_eq!((event.op, event.sector, event.sectors), (Op::Write, 2048, 8));
+        // A write that completes a second time, without sectors; at sector 0 it is the end of a flush.
+        data[24..28].fill(0);
+        data[32..35].copy_from_slice(b"WS\0");
+        let end = |data: &[u8]| decoder.decode(&super::super::RawEvent { at_ns: 7, data }).unwrap();
+        assert_eq!(end(&data).map(|e| (e.op, e.sector, e.sectors)), Some((Op::Write, 2048, 0)));
+        data[16..24].fill(0);
+        assert_eq!(end(&data), None);
     }
 
     #[test]

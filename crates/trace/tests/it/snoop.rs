@@ -25,7 +25,7 @@ type Row = (u64, u64, u64, Op, u64, u32, u32);
 fn one(text: &str, format: Format) -> Row {
     let (records, _, names) = all(text, format);
     assert_eq!(records.len(), 1, "{text}");
-    assert_eq!(names[0], ("supervise".to_owned(), "xvda1".to_owned()), "{text}");
+    assert_eq!(names[0], ("logwriter".to_owned(), "sda1".to_owned()), "{text}");
     row(&records[0])
 }
 
@@ -72,23 +72,23 @@ fn the_given_tables() {
 
 #[test]
 fn biosnoops_columns_old_new_and_queued() {
-    let expected = (0, 0, 740, Op::Write, 4096, 8, 1950);
+    let expected = (0, 0, 740, Op::Write, 4096, 8, 2218);
     for header in [OLD, NEW, ""] {
-        let text = format!("{header}9.000004    supervise      1950   xvda1   W 4096   4096       0.74\n");
+        let text = format!("{header}9.000004    logwriter      2218   sda1   W 4096   4096       0.74\n");
         assert_eq!(one(&text, Format::BioSnoop), expected, "{header}");
     }
-    let expected = (0, 120, 860, Op::Write, 4096, 8, 1950);
+    let expected = (0, 120, 860, Op::Write, 4096, 8, 2218);
     for header in [QUEUED, ""] {
-        let text = format!("{header}9.000004 supervise 1950 xvda1 W 4096 4096 0.12 0.74\n");
+        let text = format!("{header}9.000004 logwriter 2218 sda1 W 4096 4096 0.12 0.74\n");
         assert_eq!(one(&text, Format::BioSnoop), expected, "{header}");
     }
     // A pattern of access, and a column that is not known yet.
     let more = NEW.replace("BYTES", "BYTES P CPU");
-    let text = format!("{more}9.000004 supervise 1950 xvda1 W 4096 4096 S 3 0.74\n");
-    assert_eq!(one(&text, Format::BioSnoop), (0, 0, 740, Op::Write, 4096, 8, 1950));
+    let text = format!("{more}9.000004 logwriter 2218 sda1 W 4096 4096 S 3 0.74\n");
+    assert_eq!(one(&text, Format::BioSnoop), (0, 0, 740, Op::Write, 4096, 8, 2218));
     // The time in the queue is not known.
-    let text = format!("{QUEUED}9.000004 supervise 1950 xvda1 W 4096 4096 -1.000 0.74\n");
-    assert_eq!(one(&text, Format::BioSnoop), (0, 0, 740, Op::Write, 4096, 8, 1950));
+    let text = format!("{QUEUED}9.000004 logwriter 2218 sda1 W 4096 4096 -1.000 0.74\n");
+    assert_eq!(one(&text, Format::BioSnoop), (0, 0, 740, Op::Write, 4096, 8, 2218));
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn the_first_may_begin_before_the_tools_time() {
 #[test]
 fn names_may_have_blanks_and_look_like_columns() {
     for comm in ["Web Content", "a 1 sda W 8 b", "(sd-pam)", "kworker/u8:2-ev", "12 34"] {
-        let text = format!("{NEW}9.000004 {comm} 1950 dm-0 W 4096 4096 0.74\n");
+        let text = format!("{NEW}9.000004 {comm} 2218 dm-0 W 4096 4096 0.74\n");
         let (records, _, names) = all(&text, Format::BioSnoop);
-        assert_eq!((records[0].task.0, names[0].0.as_str()), (1950, comm));
+        assert_eq!((records[0].task.0, names[0].0.as_str()), (2218, comm));
         assert_eq!(names[0].1, "dm-0");
         let text = format!("COMM PID TYPE DEV BLOCK BYTES LATms\n{comm} 7 W 8,0 8 512 0.1\n");
         let text =
@@ -152,28 +152,28 @@ fn types_of_the_kernel_and_requests_without_a_sector() {
 
 #[test]
 fn iosnoop_needs_one_of_its_times() {
-    let expected = (0, 0, 620, Op::Write, 4096, 8, 1950);
+    let expected = (0, 0, 620, Op::Write, 4096, 8, 2218);
     for (header, times) in
         [("STARTs ENDs", "5.302061 5.302681"), ("STARTs", "5.302061"), ("ENDs", "5.302681")]
     {
         let text = format!(
             "Tracing block I/O for 5 seconds (buffered)...\n{header} COMM PID TYPE DEV BLOCK BYTES LATms\n\
-             {times} supervise 1950 W xvda1 4096 4096 0.62\n\nEnding tracing...\n"
+             {times} logwriter 2218 W sda1 4096 4096 0.62\n\nEnding tracing...\n"
         );
         assert_eq!(one(&text, Format::IoSnoop), expected, "{header}");
     }
     let bare = "COMM         PID    TYPE DEV      BLOCK        BYTES     LATms\n";
     assert_eq!(
-        error(&format!("{bare}supervise    1809   W    202,1    17039968     4096       1.32\n")),
+        error(&format!("{bare}logwriter    2210   W    8,0    10240000     4096       1.32\n")),
         "t:1: a table of iosnoop without a column for the time: record with `iosnoop -ts`"
     );
-    let two = "59.302061 59.302681 supervise 1950 WS 202,1 4096 4096 0.62\n";
+    let two = "59.302061 59.302681 logwriter 2218 WS 8,0 4096 4096 0.62\n";
     assert_eq!(all(two, Format::IoSnoop).0.len(), 1, "without its header");
 }
 
 #[test]
 fn lost_events_are_counted() {
-    let line = "9.000004 a 1950 sda W 4096 4096 0.74\n";
+    let line = "9.000004 a 2218 sda W 4096 4096 0.74\n";
     for (note, lost) in [
         ("Possibly lost 25 samples", 25),
         ("lost 7 events on CPU #1", 7),
@@ -210,7 +210,7 @@ fn damage_is_told_with_its_line() {
     ] {
         assert_eq!(error(&format!("{NEW}{line}\n")), message);
     }
-    let bpftrace = "TIME(ms)     DISK    COMM             PID    LAT(ms)\n611          nvme0n1 bash             4179   10\n";
+    let bpftrace = "TIME(ms)     DISK    COMM             PID    LAT(ms)\n611          nvme0n1 bash             4210   9\n";
     assert!(
         error(bpftrace).starts_with("t:1: a table of biosnoop without a column for the "),
         "{}",
