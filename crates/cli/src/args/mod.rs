@@ -162,7 +162,7 @@ pub(crate) struct ManArgs {
 
 /// Parses the command line. On `--help` or an error it prints the text and returns the exit code.
 pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
-    Cli::try_parse_from(argv).map_err(|e| match e.kind() {
+    Cli::try_parse_from(with_pasted_line(argv)).map_err(|e| match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // A closed pipe is not an error.
             let _ = e.print();
@@ -170,6 +170,20 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, Exi
         }
         _ => fail(&CliError::Misuse(explain(&e))),
     })
+}
+
+/// The arguments with `--` in front of a line of fio's that was pasted behind `run`.
+fn with_pasted_line(argv: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut argv: Vec<OsString> = argv.into_iter().collect();
+    let is_run = argv.get(1).is_some_and(|word| word == "run");
+    let before = argv.iter().take_while(|word| *word != "--");
+    let fio = before.clone().position(|word| word == "fio").filter(|at| is_run && *at > 1);
+    if let Some(at) = fio
+        && argv.get(at + 1).is_some_and(|next| next.to_string_lossy().starts_with('-'))
+    {
+        argv.insert(at, "--".into());
+    }
+    argv
 }
 
 /// Returns clap's message in one line, with the nearest valid word if there is one.
