@@ -78,7 +78,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), CliError> {
     let Some(command) = cli.command else { return welcome::welcome(cli.all) };
     match command {
-        Command::Run(args) => run::run(&args),
+        Command::Run(args) => run::run(&args.with_fios_output()),
         Command::Advise(args) => advise::advise(&args),
         Command::Sweep(args) => sweep::sweep(&args),
         Command::Ladder(args) => ladder::ladder(&args),

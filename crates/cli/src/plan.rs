@@ -27,8 +27,7 @@ use crate::workloads;
 /// What the arguments mean.
 pub(crate) fn of(args: &RunArgs) -> Result<Plan, CliError> {
     let interval = args.interval.as_deref().map(|t| positive_time("--interval", t)).transpose()?;
-    let load =
-        |host: &Host| read_jobs(args.job.as_deref(), Some(host), &args.replay, args.runtime.time.as_deref());
+    let load = |host: &Host| read_load(args, Some(host), &args.replay, args.runtime.time.as_deref());
     let ((disk, host), jobs) = choose_load(&args.disk.name, args.host.as_deref(), load)?;
     let mut schedulers = choose_schedulers(&args.sched, &jobs)?;
     args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
@@ -154,6 +153,30 @@ fn beside(path: &Path, file: &str) -> Result<String, String> {
     read_text(&path.with_file_name(file)).map_err(|e| e.to_string())
 }
 
+/// The load of `run`: jobs of fio's command line, or what [`read_jobs`] reads.
+fn read_load(
+    args: &RunArgs,
+    host: Option<&Host>,
+    replay: &ReplayArgs,
+    runtime: Option<&str>,
+) -> Result<JobFile, CliError> {
+    if args.words.is_empty() {
+        return read_jobs(args.job.as_deref(), host, replay, runtime);
+    }
+    if replay::is_given(replay) {
+        let wrong = "the options --replay… need a TRACE, and these are jobs of fio's command line";
+        return Err(CliError::Misuse(wrong.to_owned()));
+    }
+    // A file in front of `--` is one of the line's.
+    let file = args.job.iter().map(|path| path.to_string_lossy().into_owned());
+    let words: Vec<String> = args.words.iter().cloned().chain(file).collect();
+    let read_file = |name: &str| read(Path::new(name)).map_err(|e| e.to_string());
+    let include = |name: &str| included(Path::new(""), name);
+    let around = Surroundings { variable: &|name| std::env::var(name).ok(), include: Some(&include), host };
+    let jobs = job::parse_command_line(&words, &read_file, &around);
+    with_their_files(jobs.map_err(|e| CliError::Misuse(e.to_string()))?, runtime)
+}
+
 /// A job file, a built-in workload, or a trace; the default workload when none is named. Traces have been
 /// read to their ends. `host` is what a job file's keywords are about, if there is one host.
 pub(crate) fn read_jobs(
@@ -162,10 +185,8 @@ pub(crate) fn read_jobs(
     replay: &ReplayArgs,
     runtime: Option<&str>,
 ) -> Result<JobFile, CliError> {
-    let runtime = runtime.map(|t| positive_time("--runtime", t)).transpose()?;
-    let misuse = |e: job::JobError| CliError::Misuse(e.to_string());
     let is_file = |p: &&Path| *p != Path::new(stdin::NAME);
-    let mut jobs = match path.filter(is_file).filter(|p| replay::is_trace(p)) {
+    let jobs = match path.filter(is_file).filter(|p| replay::is_trace(p)) {
         Some(path) => replay::jobs(path, replay),
         None if replay::is_given(replay) => {
             let wrong =
@@ -174,6 +195,13 @@ pub(crate) fn read_jobs(
         }
         None => parse_jobs(path, host)?,
     };
+    with_their_files(jobs, runtime)
+}
+
+/// Jobs with the disks and traces that they name, which have been read to their ends.
+fn with_their_files(mut jobs: JobFile, runtime: Option<&str>) -> Result<JobFile, CliError> {
+    let runtime = runtime.map(|t| positive_time("--runtime", t)).transpose()?;
+    let misuse = |e: job::JobError| CliError::Misuse(e.to_string());
     let sources = jobs.jobs.iter().filter_map(|j| j.replay.as_ref()).map(|r| &r.source);
     sources.for_each(|s| match s {
         Source::File(path) => files::will_read(path),
@@ -198,7 +226,9 @@ fn parse_jobs(path: Option<&Path>, host: Option<&Host>) -> Result<JobFile, CliEr
         return job::parse(WORKLOADS[0].text, WORKLOADS[0].name).map_err(misuse);
     };
     if path == Path::new(stdin::NAME) {
-        let around = Surroundings { variable: &|name| std::env::var(name).ok(), host };
+        let include = |name: &str| included(Path::new(""), name);
+        let around =
+            Surroundings { variable: &|name| std::env::var(name).ok(), include: Some(&include), host };
         return job::parse_bytes(stdin::job()?, stdin::SHOWN, &around).map_err(misuse);
     }
     let name = path.to_string_lossy();
@@ -222,7 +252,8 @@ fn parse_jobs(path: Option<&Path>, host: Option<&Host>) -> Result<JobFile, CliEr
             None => format!("no job file '{name}', and no workload of that name (fairhead list workloads)"),
         }));
     }
-    let around = Surroundings { variable: &|name| std::env::var(name).ok(), host };
+    let include = |name: &str| included(path, name);
+    let around = Surroundings { variable: &|name| std::env::var(name).ok(), include: Some(&include), host };
     job::parse_bytes(&bytes, &name, &around).map_err(misuse)
 }
 
@@ -233,6 +264,15 @@ fn disk_of_this_machine(path: &Path) -> Option<&str> {
     let is_device = path.metadata().is_ok_and(|m| m.file_type().is_block_device());
     let is_name = !path.exists() && path == Path::new(name) && Path::new("/sys/block").join(name).exists();
     (is_device || is_name).then_some(name)
+}
+
+/// A file that a job file includes: from the current folder, or else from that of the job file.
+//= fio-3.33: both, in this order, seen
+fn included(job_file: &Path, name: &str) -> Result<Vec<u8>, String> {
+    let here = Path::new(name);
+    let beside = job_file.with_file_name(name);
+    let path = if here.exists() || !beside.exists() { here } else { &beside };
+    read_up_to(path, job::BYTES_MAX)
 }
 
 /// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.

@@ -140,7 +140,7 @@ impl Question {
 
     fn jobs(&self, host: &Host, files: Files<'_>) -> Result<JobFile, Error> {
         let misuse = |e: job::JobError| Error::Misuse(e.to_string());
-        let around = Surroundings { variable: &|_| None, host: Some(host) };
+        let around = Surroundings { host: Some(host), ..Surroundings::NONE };
         let mut jobs = match &self.job {
             Job::Text { name, text } => job::parse_bytes(text.as_bytes(), name, &around),
             Job::Named(name) => match WORKLOADS.iter().find(|w| w.name == name) {

@@ -99,8 +99,12 @@ pub struct ClientStats {
     pub write: OpStats,
     /// Discards.
     pub trim: OpStats,
-    /// Fsyncs.
+    /// Fsyncs and fdatasyncs.
     pub sync: OpStats,
+    /// Those that fio measures: without `end_fsync` and `fsync_on_close`.
+    pub sync_of_load: OpStats,
+    /// Those that fio counts: the fsyncs among [`ClientStats::sync_of_load`].
+    pub fsyncs: u64,
     /// The bytes and calls while all jobs beside it ran; `None` if it ran alone, or the jobs never ran all at
     /// once.
     pub together: Option<Together>,

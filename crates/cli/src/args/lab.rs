@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser as _, ValueEnum};
+use fairhead_sim::job::asked;
 use fairhead_sim::sweep::Part;
 
 use super::common::{
@@ -68,6 +69,11 @@ pub(crate) struct RunArgs {
     pub(crate) threads: Threads,
     #[command(flatten)]
     pub(crate) output: Output<Format>,
+    /// Jobs in the words of fio's command line, as in `fairhead run -- --name=x --rw=randread --size=1g`.
+    /// A whole line that begins with fio may be pasted. Its --output and --output-format=json are those of -o
+    /// and json+ here.
+    #[arg(last = true, value_name = "FIO…")]
+    pub(crate) words: Vec<String>,
 }
 
 /// The load of the commands that need one.
@@ -105,6 +111,16 @@ pub(crate) struct RecordingArgs {
 }
 
 impl RunArgs {
+    /// The arguments with what a command line of fio says of the output, where nothing else says it.
+    pub(crate) fn with_fios_output(mut self) -> Self {
+        let asked = asked(&self.words);
+        if self.output.format == Format::Human && asked.json {
+            self.output.format = Format::JsonPlus;
+        }
+        self.output.file = self.output.file.or_else(|| asked.output.map(PathBuf::from));
+        self
+    }
+
     /// The arguments of `fairhead run` with these words, which are known to be right.
     pub(crate) fn of(words: &[&str]) -> Self {
         match Cli::parse_from([&["fairhead", "run"], words].concat()).command {

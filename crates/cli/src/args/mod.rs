@@ -165,7 +165,7 @@ pub(crate) struct ManArgs {
 
 /// Parses the command line. On `--help` or an error it prints the text and returns the exit code.
 pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
-    let argv = help::as_option(argv.into_iter().collect());
+    let argv = help::as_option(with_pasted_line(argv.into_iter().collect()));
     Cli::try_parse_from(&argv).map_err(|e| match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             help::print(&e);
@@ -173,6 +173,19 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, Exi
         }
         _ => fail(&CliError::Misuse(mistakes::explain(&e, &argv))),
     })
+}
+
+/// The arguments with `--` in front of a line of fio's that was pasted behind `run`.
+fn with_pasted_line(mut argv: Vec<OsString>) -> Vec<OsString> {
+    let is_run = argv.get(1).is_some_and(|word| word == "run");
+    let before = argv.iter().take_while(|word| *word != "--");
+    let fio = before.clone().position(|word| word == "fio").filter(|at| is_run && *at > 1);
+    if let Some(at) = fio
+        && argv.get(at + 1).is_some_and(|next| next.to_string_lossy().starts_with('-'))
+    {
+        argv.insert(at, "--".into());
+    }
+    argv
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ mod emulate;
 mod fio_examples;
 mod front_door;
 mod groups;
+mod jobs_like_fio;
+mod json_types;
 mod kill;
 mod kill_mount;
 mod kill_vhost;

@@ -350,7 +350,7 @@ fn json_plus_has_the_keys_of_fios() {
         let latencies = sum(&["latency_ns", "latency_us", "latency_ms"]);
         assert!((latencies - 100.0).abs() < 1e-6, "each call is in one class: {latencies}");
         assert!((sum(&["iodepth_level"]) - 100.0).abs() < 1e-6, "{}", job["iodepth_level"]);
-        assert_eq!(job["sync"]["lat_ns"]["N"], job["sync"]["total_ios"]);
+        assert!(job["sync"]["lat_ns"]["N"].as_u64() >= job["sync"]["total_ios"].as_u64());
     }
 }
 

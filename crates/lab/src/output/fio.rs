@@ -1,10 +1,14 @@
 //! fio's own layout of results, `json+`, so that fio's tools and those of others read it: fio-plot, for one.
 //!
 //! With several schedulers `jobs` are named `SCHEDULER:JOB`, and `job options` has fio's `ioscheduler`. All
-//! keys are there that fio 3.33 writes, but for `timestamp`, `timestamp_ms` and `time`, as a result holds no
-//! time of day, and of `disk_util` the kernel's books of its queue: `read_merges`, `write_merges`,
-//! `read_ticks`, `write_ticks` and `in_queue`. What differs in meaning:
+//! keys are there that fio 3.33 writes, and integers where fio has integers. What differs in meaning:
 //!
+//! - `timestamp`, `timestamp_ms` and `time` are those of the simulated clock when the last run ends, which
+//!   begins at 1970-01-01 00:00:00 UTC: the same input gives the same bytes;
+//! - `global options` has all that `[global]` says, and the run's seed as `randseed`; `job options` has what
+//!   the section says, and the defaults that tools ask for;
+//! - of `disk_util`, `read_ticks` and `write_ticks` are the sums of latencies of all clients' calls on the
+//!   run's disks, in ms, and `in_queue` is the sum of both; `write_merges` has the merges of all directions;
 //! - the samples of `bw_min` to `iops_samples` are of whole intervals of 500 ms from the start of the run,
 //!   and of all clients of an entry added up; fio takes them from each client's start, and those of trims,
 //!   too;
@@ -17,11 +21,11 @@
 
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
-use fairhead_sim::job::{BlockSize, Direction, Job, PerOp, Size};
+use fairhead_sim::job::{BlockSize, Direction, Job, PerOp, Size, Unified};
 use fairhead_sim::metrics::{DiskStats, OpStats, Point, rate};
 use serde_json::{Map, Value, json};
 
-use super::json::{Bins, directions, float, percent, pretty, programs, syncs};
+use super::json::{Shows, direction, directions, float, percent, pretty, programs, syncs};
 use super::{Export, Report, Sum, Unit, units};
 
 /// fio's.
@@ -43,29 +47,102 @@ impl Export for JsonPlus {
             for unit in &units {
                 let mut entry = job(unit, outcome, &prefix);
                 options(&mut entry["job options"], unit.job, s.name);
+                written(&mut entry["job options"], report.jobs().written.jobs.get(&unit.job.line));
                 samples(&mut entry, unit, &units, outcome);
                 jobs.push(entry);
             }
-            let util = |name: &str, disk: &DiskStats| {
-                json!({
-                    "name": format!("{prefix}{name}"),
-                    "read_ios": disk.counters.reads,
-                    "write_ios": disk.counters.writes,
-                    "util": percent(disk.busy, outcome.elapsed),
-                })
-            };
             match &outcome.disks[..] {
-                [] | [_] => utils.push(util(&plan.disk.0, &outcome.disk)),
-                several => utils.extend(several.iter().map(|d| util(&d.label, &d.stats))),
+                [] | [_] => utils.push(util(&format!("{prefix}{}", plan.disk.0), &outcome.disk, outcome)),
+                several => utils
+                    .extend(several.iter().map(|d| util(&format!("{prefix}{}", d.label), &d.stats, outcome))),
             }
         }
+        let mut global = json!({ "randseed": plan.seed.to_string() });
+        written(&mut global, Some(&report.jobs().written.global));
+        let ended = report.outcomes.iter().map(|o| o.elapsed).max().unwrap_or_default();
         pretty(&json!({
             "fio version": concat!("fairhead-", env!("CARGO_PKG_VERSION")),
-            "global options": { "randseed": plan.seed.to_string() },
+            "timestamp": ended.as_ns() / 1_000_000_000,
+            "timestamp_ms": ended.as_ms(),
+            "time": calendar(ended),
+            "global options": global,
             "jobs": jobs,
             "disk_util": utils,
         }))
     }
+}
+
+/// A disk of fio's `disk_util`.
+//= fio-3.33 json output, seen
+fn util(name: &str, disk: &DiskStats, o: &Outcome) -> Value {
+    // Clients' calls are of all disks; a disk has its part by requests.
+    let share = |latencies: Duration, mine: u64, all: u64| {
+        let part = u128::from(latencies.as_ms()) * u128::from(mine) / u128::from(all.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
+    };
+    let all = Sum::of(o.clients.iter());
+    let (reads, writes) = (disk.counters.reads, disk.counters.writes);
+    let read_ticks = share(all.read.latency_sum, reads, o.disk.counters.reads);
+    let write_ticks = share(all.write.latency_sum, writes, o.disk.counters.writes);
+    json!({
+        "name": name,
+        "read_ios": reads,
+        "write_ios": writes,
+        "read_merges": 0,
+        "write_merges": disk.merged,
+        "read_ticks": read_ticks,
+        "write_ticks": write_ticks,
+        "in_queue": read_ticks + write_ticks,
+        "util": percent(disk.busy, o.elapsed),
+    })
+}
+
+/// Adds options as they are written.
+fn written(entry: &mut Value, options: Option<&Vec<(&'static str, String)>>) {
+    for (key, value) in options.into_iter().flatten() {
+        entry[key] = json!(value);
+    }
+}
+
+/// `Thu Jan  1 00:00:03 1970`: a time of the simulated clock, which begins at 1970, in the words of C's
+/// `ctime` and in UTC.
+fn calendar(since: Duration) -> String {
+    const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [(&str, u64); 12] = [
+        ("Jan", 31),
+        ("Feb", 28),
+        ("Mar", 31),
+        ("Apr", 30),
+        ("May", 31),
+        ("Jun", 30),
+        ("Jul", 31),
+        ("Aug", 31),
+        ("Sep", 30),
+        ("Oct", 31),
+        ("Nov", 30),
+        ("Dec", 31),
+    ];
+    let seconds = since.as_ns() / 1_000_000_000;
+    let days = seconds / 86_400;
+    let weekday = WEEKDAYS[usize::try_from(days % 7).unwrap_or(0)];
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let (mut year, mut left) = (1970, days);
+    while left >= 365 + u64::from(is_leap(year)) {
+        left -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let mut month = "Dec";
+    for (name, days) in MONTHS {
+        let days = days + u64::from(name == "Feb" && is_leap(year));
+        if left < days {
+            month = name;
+            break;
+        }
+        left -= days;
+    }
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{weekday} {month} {:2} {hour:02}:{minute:02}:{second:02} {year}", left + 1)
 }
 
 /// An entry of fio's `jobs`, without options and samples.
@@ -80,8 +157,10 @@ fn job(unit: &Unit<'_>, o: &Outcome, prefix: &str) -> Value {
         "elapsed": sum.elapsed.as_ns().div_ceil(1_000_000_000),
         "job options": {},
     });
-    directions(&mut entry, &sum, Bins::With);
-    syncs(&mut entry, &sum, Bins::With);
+    let shown = Shows::of(job);
+    directions(&mut entry, &sum, &shown);
+    syncs(&mut entry, &sum, &shown);
+    unify(&mut entry, job.unified, &sum, &shown);
     let all_time = sum.elapsed * sum.clients as u64;
     entry["job_runtime"] = json!(all_time.as_ms());
     entry["usr_cpu"] = json!(percent(sum.cpu.user, all_time));
@@ -97,6 +176,21 @@ fn job(unit: &Unit<'_>, o: &Outcome, prefix: &str) -> Value {
     entry["latency_percentile"] = json!(100.0);
     programs(&mut entry, &sum);
     entry
+}
+
+/// `unified_rw_reporting`: all directions as one, `mixed`, instead of each of them and syncs, or beside them.
+//= fio-3.33 json output with unified_rw_reporting, seen
+fn unify(entry: &mut Value, unified: Unified, sum: &Sum, shown: &Shows) {
+    if unified == Unified::Apart {
+        return;
+    }
+    let all = sum.all();
+    entry["mixed"] = direction(&all, rate(all.bytes, sum.elapsed), sum.elapsed, shown);
+    if unified == Unified::Mixed
+        && let Value::Object(map) = entry
+    {
+        ["read", "write", "trim", "sync"].iter().for_each(|key| drop(map.remove(*key)));
+    }
 }
 
 /// The shares of calls by how many were in flight, and by how many were handed over at once: one.
@@ -151,7 +245,8 @@ fn options(entry: &mut Value, job: &Job, scheduler: &str) {
     };
     let mut set = |key: &str, value: String| entry[key] = json!(value);
     set("name", job.name.clone());
-    set("rw", direction(job.rw.random, job.rw.direction).to_owned());
+    let behind = if job.writes_trimmed { "write" } else { "" };
+    set("rw", format!("{}{behind}", direction(job.rw.random, job.rw.direction)));
     set("bs", block_sizes(&job.bs));
     if let Some(size) = &job.size {
         set(
@@ -203,12 +298,16 @@ fn samples(entry: &mut Value, unit: &Unit<'_>, units: &[Unit<'_>], o: &Outcome) 
         ("read", of(|p| p.read_bytes, |p| p.reads)),
         ("write", of(|p| p.written_bytes, |p| p.writes)),
         ("trim", of(|_| 0, |_| 0)),
+        ("mixed", of(|p| p.read_bytes + p.written_bytes, |p| p.reads + p.writes)),
     ];
+    let is_there = |way: &str| entry.get(way).is_some();
+    let ways: Vec<_> = ways.into_iter().filter(|(way, _)| is_there(way)).collect();
     let group = units.iter().filter(|u| u.job.group == unit.job.group).flat_map(|u| &u.clients);
     let group = Sum::of(group.filter_map(|&i| o.clients.get(i)));
     for (way, (bytes, calls)) in ways {
         let agg = match way {
             "read" => group.read_rate,
+            "mixed" => group.read_rate + group.write_rate,
             _ => group.write_rate,
         };
         let interval = o.interval.unwrap_or(SAMPLE);
@@ -218,14 +317,14 @@ fn samples(entry: &mut Value, unit: &Unit<'_>, units: &[Unit<'_>], o: &Outcome) 
         let share = if agg == 0 { 0.0 } else { (bw.mean * 1024.0 / float(agg) * 100.0).min(100.0) };
         let entry = &mut entry[way];
         for (key, value) in [
-            ("bw_min", json!(bw.min.round())),
-            ("bw_max", json!(bw.max.round())),
+            ("bw_min", json!(whole(bw.min))),
+            ("bw_max", json!(whole(bw.max))),
             ("bw_agg", json!(share)),
             ("bw_mean", json!(bw.mean)),
             ("bw_dev", json!(bw.deviation)),
             ("bw_samples", json!(bw.count)),
-            ("iops_min", json!(iops.min.round())),
-            ("iops_max", json!(iops.max.round())),
+            ("iops_min", json!(whole(iops.min))),
+            ("iops_max", json!(whole(iops.max))),
             ("iops_mean", json!(iops.mean)),
             ("iops_stddev", json!(iops.deviation)),
             ("iops_samples", json!(iops.count)),
@@ -233,6 +332,12 @@ fn samples(entry: &mut Value, unit: &Unit<'_>, units: &[Unit<'_>], o: &Outcome) 
             entry[key] = value;
         }
     }
+}
+
+/// The nearest integer: fio has integers there, and readers with typed fields take nothing else.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the conversion saturates")]
+fn whole(x: f64) -> u64 {
+    x.round() as u64
 }
 
 /// One figure of all clients of an entry, for each whole interval in which all of them ran; none if it is
@@ -290,6 +395,15 @@ mod tests {
         let f = Figures::of([2.0, 4.0, 6.0].into_iter());
         assert_eq!(f, Figures { count: 3, min: 2.0, max: 6.0, mean: 4.0, deviation: 2.0 });
         assert_eq!(Figures::of(std::iter::empty()), Figures::default());
+    }
+
+    #[test]
+    fn the_simulated_clock_begins_in_1970() {
+        let at = |seconds| calendar(Duration::from_secs(seconds));
+        assert_eq!(at(3), "Thu Jan  1 00:00:03 1970");
+        // `date -ud @951782400` and so on.
+        assert_eq!(at(951_782_400), "Tue Feb 29 00:00:00 2000");
+        assert_eq!(at(1_795_912_676), "Sun Nov 29 00:37:56 2026");
     }
 
     #[test]

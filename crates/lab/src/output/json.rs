@@ -7,6 +7,7 @@
 use fairhead_core::Duration;
 use fairhead_core::config::{Shown, Unit as TunableUnit};
 use fairhead_sim::Outcome;
+use fairhead_sim::job::{Job, JobFile};
 use fairhead_sim::metrics::{ClientStats, DiskOutcome, DiskStats, OpStats, StartUp, Steadiness, rate};
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,7 @@ use crate::Scheduler;
 
 /// The percentiles that fio reports by default.
 //= fio-3.33 HOWTO percentile_list
-const PERCENTILES: [f64; 17] =
+pub(super) const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 /// Our own layout.
@@ -70,15 +71,16 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
                 "elapsed_ns": sum.elapsed.as_ns(),
                 "client_min_over_max_bw": sum.fairness_permille.map(thousandths),
             });
-            directions(&mut entry, &sum, Bins::Without);
-            syncs(&mut entry, &sum, Bins::Without);
+            let shown = Shows { bins: false, ..Shows::of(job) };
+            directions(&mut entry, &sum, &shown);
+            syncs(&mut entry, &sum, &shown);
             together(&mut entry, &sum);
             missed::add(&mut entry, job, o.clients.iter().filter(|c| c.job == i));
             programs(&mut entry, &sum);
             entry
         })
         .collect();
-    let clients: Vec<Value> = o.clients.iter().map(client).collect();
+    let clients: Vec<Value> = o.clients.iter().map(|c| client(jobs, c)).collect();
     let mut entry = json!({
         "scheduler": o.scheduler,
         "tunables": tunables(scheduler),
@@ -110,7 +112,7 @@ fn one_disk(d: &DiskOutcome, model: &str, o: &Outcome) -> Value {
     entry
 }
 
-fn client(c: &ClientStats) -> Value {
+fn client(jobs: &JobFile, c: &ClientStats) -> Value {
     let mut entry = json!({
         "jobname": c.name,
         "job": c.job,
@@ -120,16 +122,21 @@ fn client(c: &ClientStats) -> Value {
         "elapsed_ns": c.elapsed.as_ns(),
     });
     let sum = Sum::of(std::iter::once(c));
-    directions(&mut entry, &sum, Bins::Without);
-    syncs(&mut entry, &sum, Bins::Without);
+    let shown = Shows { bins: false, ..Shows::of(&jobs.jobs[c.job]) };
+    directions(&mut entry, &sum, &shown);
+    syncs(&mut entry, &sum, &shown);
     together(&mut entry, &sum);
     programs(&mut entry, &sum);
     entry
 }
 
-/// Adds fio's `sync`: what fsync and fdatasync took.
-pub(crate) fn syncs(entry: &mut Value, sum: &Sum, bins: Bins) {
-    entry["sync"] = json!({ "total_ios": sum.sync.calls, "lat_ns": latency(&sum.sync, bins) });
+/// Adds fio's `sync`: what fsync and fdatasync took. As with fio, `total_ios` counts fsyncs only, and those
+/// of `end_fsync` and `fsync_on_close` are not in it.
+//= fio-3.33 json output: with fdatasync=1, total_ios is 0 and N is 15
+pub(super) fn syncs(entry: &mut Value, sum: &Sum, shown: &Shows) {
+    let percentiles = shown.of_completion || shown.of_all;
+    let lat = latency(&sum.sync_of_load, shown, percentiles);
+    entry["sync"] = json!({ "total_ios": sum.fsyncs, "lat_ns": lat });
 }
 
 /// Adds what was moved while all jobs beside it ran; null if it ran alone.
@@ -289,15 +296,28 @@ fn series(report: &Report<'_>, o: &Outcome) -> Value {
     entry
 }
 
-/// Whether to write out whole histograms.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bins {
-    With,
-    Without,
+/// What is shown of latencies.
+pub(super) struct Shows {
+    /// Whole histograms, as fio's `json+` has them, with the latencies of submission and completion apart.
+    pub(super) bins: bool,
+    /// Which percentiles.
+    percentiles: Vec<f64>,
+    /// Whether completion latencies, and whole latencies, have percentiles.
+    of_completion: bool,
+    of_all: bool,
+}
+
+impl Shows {
+    /// What a job asks for, with whole histograms.
+    pub(super) fn of(job: &Job) -> Self {
+        let asked = &job.percentiles;
+        let percentiles = asked.list.clone().unwrap_or_else(|| PERCENTILES.to_vec());
+        Self { bins: true, percentiles, of_completion: asked.of_completion, of_all: asked.of_all }
+    }
 }
 
 /// Adds fio's `read`, `write` and `trim`.
-pub(crate) fn directions(entry: &mut Value, sum: &Sum, bins: Bins) {
+pub(super) fn directions(entry: &mut Value, sum: &Sum, shown: &Shows) {
     let Value::Object(map) = entry else { return };
     let all = [
         ("read", &sum.read, sum.read_rate),
@@ -305,11 +325,12 @@ pub(crate) fn directions(entry: &mut Value, sum: &Sum, bins: Bins) {
         ("trim", &sum.trim, sum.trim_rate),
     ];
     for (name, stats, bytes_per_s) in all {
-        map.insert(name.to_owned(), direction(stats, bytes_per_s, sum.elapsed, bins));
+        map.insert(name.to_owned(), direction(stats, bytes_per_s, sum.elapsed, shown));
     }
 }
 
-fn direction(stats: &OpStats, bytes_per_s: u64, elapsed: Duration, bins: Bins) -> Value {
+/// A direction of fio's: what was moved, how fast, and how long calls took.
+pub(super) fn direction(stats: &OpStats, bytes_per_s: u64, elapsed: Duration, shown: &Shows) -> Value {
     let mut entry = json!({
         "io_bytes": stats.bytes,
         "io_kbytes": stats.bytes / 1024,
@@ -320,30 +341,24 @@ fn direction(stats: &OpStats, bytes_per_s: u64, elapsed: Duration, bins: Bins) -
         "total_ios": stats.calls,
     });
     let Value::Object(map) = &mut entry else { return entry };
-    if bins == Bins::With {
+    if shown.bins {
         // A call is one piece from submission to completion here, so there is no submission latency of its
         // own, and the completion latency is all of it. fio's default has percentiles in the latter only.
-        let mut plain = latency(stats, Bins::Without);
-        plain.as_object_mut().and_then(|m| m.remove("percentile"));
         map.insert("short_ios".to_owned(), json!(0));
         map.insert("drop_ios".to_owned(), json!(0));
-        map.insert("slat_ns".to_owned(), latency(&OpStats::default(), Bins::With));
-        map.insert("clat_ns".to_owned(), latency(stats, Bins::With));
-        map.insert("lat_ns".to_owned(), plain);
+        map.insert("slat_ns".to_owned(), latency(&OpStats::default(), shown, false));
+        map.insert("clat_ns".to_owned(), latency(stats, shown, shown.of_completion));
+        map.insert("lat_ns".to_owned(), latency(stats, shown, shown.of_all));
     } else {
-        map.insert("lat_ns".to_owned(), latency(stats, Bins::Without));
+        map.insert("lat_ns".to_owned(), latency(stats, shown, shown.of_completion || shown.of_all));
     }
     entry
 }
 
-fn latency(stats: &OpStats, bins: Bins) -> Value {
+/// Latencies, with or without percentiles and, as fio has them, histograms beside those.
+fn latency(stats: &OpStats, shown: &Shows, percentiles: bool) -> Value {
     if stats.calls == 0 {
         return json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 });
-    }
-    let mut percentile = Map::new();
-    for p in PERCENTILES {
-        let value = stats.percentile(p).unwrap_or_default();
-        percentile.insert(format!("{p:.6}"), json!(value.as_ns()));
     }
     let mut entry = json!({
         "min": stats.latency_min.as_ns(),
@@ -351,9 +366,18 @@ fn latency(stats: &OpStats, bins: Bins) -> Value {
         "mean": float(stats.latency_sum.as_ns()) / float(stats.calls),
         "stddev": stats.latency_ns.stdev(),
         "N": stats.calls,
-        "percentile": percentile,
     });
-    if let (Bins::With, Value::Object(map)) = (bins, &mut entry) {
+    let Value::Object(map) = &mut entry else { return entry };
+    if !percentiles {
+        return entry;
+    }
+    let mut percentile = Map::new();
+    for p in &shown.percentiles {
+        let value = stats.percentile(*p).unwrap_or_default();
+        percentile.insert(format!("{p:.6}"), json!(value.as_ns()));
+    }
+    map.insert("percentile".to_owned(), Value::Object(percentile));
+    if shown.bins {
         let steps = stats.latency_ns.steps();
         let bins: Map<String, Value> = steps.map(|s| (s.highest_ns.to_string(), json!(s.count))).collect();
         map.insert("bins".to_owned(), Value::Object(bins));

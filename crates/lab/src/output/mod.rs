@@ -71,6 +71,10 @@ pub struct Sum {
     pub trim: OpStats,
     /// Their fsyncs and fdatasyncs.
     pub sync: OpStats,
+    /// As `sync`, as far as fio measures them.
+    pub sync_of_load: OpStats,
+    /// How many fsyncs fio counts.
+    pub fsyncs: u64,
     /// Their start-ups, one by one.
     pub startups: Vec<StartUp>,
     /// What players among them showed.
@@ -109,6 +113,8 @@ impl Sum {
             write: OpStats::default(),
             trim: OpStats::default(),
             sync: OpStats::default(),
+            sync_of_load: OpStats::default(),
+            fsyncs: 0,
             startups: Vec::new(),
             frames: None,
             replayed: None,
@@ -129,6 +135,8 @@ impl Sum {
             sum.write.add(&c.write);
             sum.trim.add(&c.trim);
             sum.sync.add(&c.sync);
+            sum.sync_of_load.add(&c.sync_of_load);
+            sum.fsyncs += c.fsyncs;
             sum.startups.extend(&c.startups);
             if let Some(f) = c.frames {
                 let before = sum.frames.unwrap_or(Frames { shown: 0, dropped: 0 });

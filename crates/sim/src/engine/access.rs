@@ -25,12 +25,25 @@ pub(super) struct Permutation {
     n: u64,
     half_bits: u32,
     keys: [u64; 4],
+    /// What is added, modulo `n`.
+    shift: u64,
 }
 
 impl Permutation {
     pub(super) fn new(n: u64, rng: &mut Rng) -> Self {
         let bits = 64 - n.saturating_sub(1).leading_zeros();
-        Self { n, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.next_u64()) }
+        Self {
+            n,
+            half_bits: bits.div_ceil(2).max(1),
+            keys: std::array::from_fn(|_| rng.next_u64()),
+            shift: 0,
+        }
+    }
+
+    /// The permutation moved, so that 0 goes to this part of the range.
+    fn around(&mut self, center: f64) {
+        let at = to_u64(to_f64(self.n) * center) % self.n;
+        self.shift = (at + self.n - self.get(0)) % self.n;
     }
 
     /// Where `i` goes. `i` is below `n`.
@@ -47,7 +60,7 @@ impl Permutation {
             }
             x = left << self.half_bits | right;
             if x < self.n {
-                return x;
+                return if self.shift == 0 { x } else { (x + self.shift) % self.n };
             }
         }
     }
@@ -64,8 +77,8 @@ pub(super) enum Picker {
     Zipf(Zipf, Permutation),
     /// Rank `n * u^power`, spread over the file.
     Pareto(f64, Permutation),
-    /// Around the middle; the deviation in millionths of the range.
-    Normal(u64),
+    /// Around the middle, or a center; deviation and center in millionths of the range.
+    Normal(u64, Option<u64>),
     /// In one of several parts of the file, and anywhere in it.
     Zoned(Zones),
     /// By [`Marks`], which the client has for each file: calls differ in length.
@@ -85,9 +98,30 @@ impl Picker {
             Distribution::Pareto(h) => {
                 Self::Pareto(libm::log(h) / libm::log(1.0 - h), Permutation::new(blocks, rng))
             }
-            Distribution::Normal(percent) => Self::Normal(to_u64(percent * 10_000.0)),
+            Distribution::Normal(percent) => Self::Normal(to_u64(percent * 10_000.0), None),
             Distribution::Zoned(_) => Self::Uniform,
         }
+    }
+
+    /// The client's `file`-th file has that many blocks, which is fewer than others have.
+    pub(super) fn limit(&mut self, file: usize, blocks: u64, rng: &mut Rng) {
+        if let Self::Once(passes) = self
+            && let Some(pass) = passes.get_mut(file)
+        {
+            *pass = (Permutation::new(blocks.max(1), rng), 0);
+        }
+    }
+
+    /// Moves the most popular block to this part of the range, from 0 to 1.
+    //= fio-3.33 HOWTO "random_distribution"; with zipf:1.2:0.5 the most popular of 100 blocks is number 50
+    pub(super) fn around(mut self, center: Option<f64>) -> Self {
+        let Some(center) = center else { return self };
+        match &mut self {
+            Self::Zipf(_, spread) | Self::Pareto(_, spread) => spread.around(center),
+            Self::Normal(_, at) => *at = Some(to_u64(center * 1_000_000.0)),
+            Self::Uniform | Self::Once(_) | Self::Zoned(_) | Self::Marked => {}
+        }
+        self
     }
 
     /// A block in `0..blocks` of the client's `file`-th file. `None` if each was visited, unless they are to
@@ -115,14 +149,22 @@ impl Picker {
                 let rank = to_u64(to_f64(spread.n - 1) * libm::pow(unit(rng), *power));
                 spread.get(rank.min(spread.n - 1)).min(blocks - 1)
             }
-            Self::Normal(deviation) => {
+            Self::Normal(deviation, center) => {
                 // Twelve uniform numbers add up to a normal one of mean 6 and deviation 1.
                 let sum: u128 = (0..12).map(|_| u128::from(rng.next_u64() >> 32)).sum();
                 let step = u128::from(blocks) * u128::from(*deviation);
                 let offset = (sum * step) >> 32;
                 let middle = u128::from(blocks) * 500_000;
                 let at = (middle + offset).saturating_sub(6 * step) / 1_000_000;
-                u64::try_from(at).unwrap_or(u64::MAX).min(blocks - 1)
+                let at = u64::try_from(at).unwrap_or(u64::MAX).min(blocks - 1);
+                match center {
+                    None => at,
+                    Some(center) => {
+                        let shift = u128::from(blocks) * u128::from(*center) / 1_000_000;
+                        let moved = u128::from(at) + shift + u128::from(blocks) - u128::from(blocks / 2);
+                        u64::try_from(moved % u128::from(blocks)).unwrap_or(at)
+                    }
+                }
             }
         })
     }

@@ -9,12 +9,13 @@
 //!   next ─► a pause? ─► over? then fsyncs at the end ─► a due fsync ─► the pattern: direction, rate, place, length ─► call
 //! ```
 
-pub(super) use super::action::{Action, Region};
+pub(super) use super::action::{Action, Region, Synced, lanes};
 use super::cache::PAGE_SECTORS;
-use super::pattern::{self, Pattern};
+use super::pattern::{self, Io, Pattern};
 use super::player::{self, Player};
 use super::program::{Running, Step};
-use super::readahead::ReadAhead;
+use super::readahead::{self, ReadAhead};
+use super::reads_again::ReadsAgain;
 use super::startup::{StartUps, Turn};
 use super::steer::{Depth, Floor, Share, Verdict};
 use crate::job::{Engine, Job, LatencyTarget, PerOp, Program};
@@ -61,6 +62,8 @@ pub(super) struct Call {
     /// What was written before has to be stable first; and it has to be stable when it is done.
     pub(super) preflush: bool,
     pub(super) fua: bool,
+    /// What it belongs to, if it is a sync.
+    pub(super) synced: Synced,
     /// Bytes of the first and of the last sector that it leaves out.
     pub(super) head: u16,
     pub(super) tail: u16,
@@ -88,6 +91,7 @@ impl Call {
         prio: None,
         preflush: false,
         fua: false,
+        synced: Synced::Fsync,
         head: 0,
         tail: 0,
     };
@@ -228,7 +232,11 @@ pub(super) struct Client {
     ended: bool,
     /// Writes so far, for fsyncs.
     writes: u64,
-    sync_is_due: bool,
+    sync_is_due: Option<Synced>,
+    /// What it has trimmed and is to write.
+    trimmed: Option<Io>,
+    /// What it has written and is to read again.
+    reads_again: ReadsAgain,
     /// The last call was an fsync.
     was_sync: bool,
     /// CPU time to spin away before the next call.
@@ -275,7 +283,7 @@ impl Client {
             job: job.clone(),
             task: TaskId(0),
             group: GroupId::ROOT,
-            ahead: vec![ReadAhead::new(advice(job, read_ahead)); files.len()],
+            ahead: vec![ReadAhead::new(readahead::advised(job, read_ahead)); files.len()],
             files,
             stats: no_stats(c),
             started: Instant::EPOCH,
@@ -311,7 +319,9 @@ impl Client {
             closed: 0,
             ended: false,
             writes: 0,
-            sync_is_due: false,
+            sync_is_due: None,
+            trimmed: None,
+            reads_again: ReadsAgain::default(),
             was_sync: false,
             spin: Duration::ZERO,
             share: None,
@@ -320,6 +330,13 @@ impl Client {
             floor: Floor::default(),
             waits: false,
             note: None,
+        }
+    }
+
+    /// Its files have regions of their own lengths, in bytes.
+    pub(super) fn vary(&mut self, lengths: Vec<u64>) {
+        if let Some(pattern) = &mut self.pattern {
+            pattern.vary(&self.job, lengths, &mut self.rng);
         }
     }
 
@@ -387,24 +404,25 @@ impl Client {
         if self.resumes > now && !over {
             return Next::Pause(self.not_after_end(self.resumes));
         }
+        if let Some(io) = self.trimmed.take() {
+            self.reads_again.note(&self.job, io);
+            return Next::Call(self.call_of_io(io));
+        }
         loop {
             let done = over || pattern.is_done(&self.job) || self.region.span == 0;
-            if self.ending || done {
-                self.ending = true;
-                if let Some(next) = self.end_pass() {
-                    return next;
-                }
-                if done || !pattern.next_pass(&self.job, &mut self.rng) {
-                    self.ended = true;
-                    return Next::End;
-                }
-                self.ending = false;
+            if (self.ending || done)
+                && let Some(next) = self.end_of_pass(pattern, over, done)
+            {
+                return next;
             }
             // Before the flow and the rates: a sync belongs to the writes that are done.
-            if std::mem::take(&mut self.sync_is_due) {
+            if let Some(kind) = self.sync_is_due.take() {
                 self.was_sync = true;
                 let file = pattern.file_to_sync(&self.job, &mut self.rng);
-                return Next::Call(self.sync_of(file));
+                return Next::Call(self.sync_of(file, kind));
+            }
+            if let Some(io) = self.reads_again.next(&self.job) {
+                return Next::Call(self.call_of_io(io));
             }
             if let Some(next) = self.wait_for_flow(now) {
                 return next;
@@ -413,6 +431,10 @@ impl Client {
                 pattern::Turn::Io(io) => {
                     self.share.iter_mut().for_each(Share::count);
                     self.think_after(pattern.calls());
+                    if self.job.writes_trimmed {
+                        self.trimmed = Some(Io { action: Action::Write, ..io });
+                    }
+                    self.reads_again.note(&self.job, io);
                     return Next::Call(self.call_of_io(io));
                 }
                 // With `io_submit_mode=offload` submission does not wait for completions; else fio reaps what
@@ -430,6 +452,30 @@ impl Client {
         }
     }
 
+    /// What is left to do at the end of a pass, or of all. `None`: another pass has begun.
+    fn end_of_pass(&mut self, pattern: &mut Pattern, over: bool, done: bool) -> Option<Next> {
+        self.ending = true;
+        if !self.reads_again.is_ending()
+            && let Some(next) = self.end_pass()
+        {
+            return Some(next);
+        }
+        if !over && let Some(io) = self.reads_again.next_at_end(&self.job) {
+            return Some(Next::Call(self.call_of_io(io)));
+        }
+        if self.reads_again.is_ending() && self.in_flight > 0 {
+            self.hold = Some(Duration::ZERO);
+            return Some(Next::Park);
+        }
+        self.reads_again.end();
+        if done || !pattern.next_pass(&self.job, &mut self.rng) {
+            self.ended = true;
+            return Some(Next::End);
+        }
+        self.ending = false;
+        None
+    }
+
     /// A pass ends when its calls have ended and what the job wants synced then is. `None`: it has ended.
     fn end_pass(&mut self) -> Option<Next> {
         if self.in_flight > 0 {
@@ -442,7 +488,7 @@ impl Client {
             && (!self.was_sync || self.closed > 0);
         if wanted && self.closed < self.files.len() {
             self.closed += 1;
-            return Some(Next::Call(self.sync_of(self.closed - 1)));
+            return Some(Next::Call(self.sync_of(self.closed - 1, Synced::AtEnd)));
         }
         self.closed = 0;
         None
@@ -540,7 +586,9 @@ impl Client {
         self.job.ramp_time = self.job.ramp_time.max(Duration::from_ns(1));
         (self.ramps, self.ramped) = (true, Some(now));
         let stats = &mut self.stats;
-        [stats.read, stats.write, stats.trim, stats.sync] = std::array::from_fn(|_| OpStats::new());
+        [stats.read, stats.write, stats.trim, stats.sync, stats.sync_of_load] =
+            std::array::from_fn(|_| OpStats::new());
+        stats.fsyncs = 0;
     }
 
     /// Starts the client: its wave has begun, and the jobs that it waits for have ended.
@@ -604,9 +652,9 @@ impl Client {
         (self.region.base / 512, self.region.span / 512)
     }
 
-    fn sync_of(&self, slot: usize) -> Call {
+    fn sync_of(&self, slot: usize, synced: Synced) -> Call {
         #[allow(clippy::cast_possible_truncation, reason = "files of a client are counted in 32 bits")]
-        Call { action: Action::Sync, slot: slot as u32, file: self.files[slot], ..Call::NONE }
+        Call { action: Action::Sync, synced, slot: slot as u32, file: self.files[slot], ..Call::NONE }
     }
 
     pub(super) fn runs_until(&self) -> Option<Instant> {
@@ -637,7 +685,7 @@ impl Client {
     }
 
     /// A call of the pattern: the sectors that its bytes are in.
-    fn call_of_io(&mut self, io: pattern::Io) -> Call {
+    fn call_of_io(&mut self, io: Io) -> Call {
         let at = self.region.base + io.offset;
         let end = at + u64::from(io.len);
         self.was_sync = false;
@@ -645,7 +693,11 @@ impl Client {
             self.writes += 1;
             let due = |every: u32| every > 0 && self.writes.is_multiple_of(u64::from(every));
             // fio counts writes of the job, not bytes, and syncs before the next call.
-            self.sync_is_due = due(self.job.fsync) || due(self.job.fdatasync);
+            self.sync_is_due = match (due(self.job.fsync), due(self.job.fdatasync)) {
+                (true, _) => Some(Synced::Fsync),
+                (false, true) => Some(Synced::Fdatasync),
+                (false, false) => None,
+            };
         }
         #[allow(clippy::cast_possible_truncation, reason = "a block size is below 4 GiB, a rest below 512")]
         Call {
@@ -740,6 +792,8 @@ fn no_stats(c: &crate::job::Client<'_>) -> ClientStats {
         write: OpStats::new(),
         trim: OpStats::new(),
         sync: OpStats::new(),
+        fsyncs: 0,
+        sync_of_load: OpStats::new(),
         together: None,
         cpu: CpuStats::default(),
         depths: [0; DEPTHS],
@@ -750,35 +804,11 @@ fn no_stats(c: &crate::job::Client<'_>) -> ClientStats {
     }
 }
 
-/// How many calls the job really has in flight. A buffered call through libaio blocks its submitter, so only
-/// one is.
-//= fio-3.33 HOWTO "iodepth"
-pub(super) fn lanes(job: &Job) -> u32 {
-    if job.offload && job.program.is_none() && job.engine != Engine::Null {
-        return job.iodepth;
-    }
-    let is_async = job.engine == Engine::Async && matches!(job.program, None | Some(Program::Trace));
-    if is_async && (job.direct || job.ioengine != "libaio") { job.iodepth } else { 1 }
-}
-
 /// The start-ups of a client that starts applications, in a region of `span` sectors.
 fn startups(c: &crate::job::Client<'_>, span: u64, seed: u64) -> Option<StartUps> {
     let Some(Program::StartUp(application)) = c.job.program else { return None };
     let mut rng = Rng::new(seed, &format!("startup.{}.{}", c.job_index, c.clone));
     Some(StartUps::new(application, c.job, span, &mut rng))
-}
-
-/// The largest window of read-ahead, with fio's advice to the kernel about the file.
-//= docs/reference/hosts.md#page-cache-and-readahead
-fn advice(job: &Job, pages: u32) -> u32 {
-    match (job.program, job.rw.random) {
-        // Its reads are those that reached the disk: read-ahead was had.
-        (Some(Program::StartUp(_)), _) => 0,
-        (Some(_), _) => pages,
-        (None, _) if !job.fadvise => pages,
-        (None, true) => 0,
-        (None, false) => pages * 2,
-    }
 }
 
 #[cfg(test)]

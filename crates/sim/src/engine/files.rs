@@ -97,6 +97,8 @@ pub(super) struct Files {
     pub(super) of_client: Vec<Vec<u32>>,
     /// How long in bytes the shortest of its files was when a client was set up, by client.
     pub(super) known: Vec<u64>,
+    /// How long it was before, by what jobs above make, by client: 0 if it is a new one.
+    pub(super) before: Vec<u64>,
     /// By disk.
     pub(super) disks: Vec<Disk>,
 }
@@ -134,11 +136,19 @@ impl Files {
         if jobs.jobs.iter().any(|j| j.layout == job::Layout::Ext2) {
             placer.make_ext2();
         }
-        let known = placer.measure();
+        let (known, before) = placer.measure();
         let clients = jobs.clients().enumerate();
         let of_client = clients.map(|(i, c)| placer.of_client(c.job, c.clone, i)).collect::<Result<_>>()?;
         let Placer { files, disks, .. } = placer;
-        Ok(Self { files, of_client, known, disks })
+        Ok(Self { files, of_client, known, before, disks })
+    }
+
+    /// What a share as `offset` is one of, where the client's files have `whole` bytes: of a disk all of it,
+    /// of files what jobs above have made of them.
+    //= fio-3.33: a share of a file that is new is its beginning, seen in logs of offsets
+    pub(super) fn whole_of_offset(&self, job: &Job, client: usize, whole: u64) -> u64 {
+        let is_all = job.is_raw_disk() || job.engine == Engine::Null || job.program.is_some();
+        if is_all { whole } else { self.before[client] }
     }
 
     /// The size in bytes of the disk that a client's first file lies on.
@@ -162,27 +172,44 @@ struct Placer<'a> {
 impl Placer<'_> {
     /// A file is as large as the largest that any of its users needs, in whatever order they stand in the job
     /// file. Returns how large, in bytes, those of each client are when it is set up: by it or by those
-    /// before it. fio sets up the first clone of a job, then the others from the last.
-    fn measure(&mut self) -> Vec<u64> {
-        let mut known = Vec::new();
+    /// before it, and how large they were before. fio sets up the first clone of a job, then the others
+    /// from the last.
+    fn measure(&mut self) -> (Vec<u64>, Vec<u64>) {
+        let (mut known, mut before) = (Vec::new(), Vec::new());
         for job in &self.jobs.jobs {
             let first = known.len();
             known.resize(first + job.numjobs as usize, 0);
+            before.resize(known.len(), 0);
             if job.engine == Engine::Null {
                 continue;
             }
             for clone in std::iter::once(0).chain((1..job.numjobs).rev()) {
-                let jobs = self.jobs;
-                let shortest = job.file_names(clone).into_iter().enumerate().map(|(i, name)| {
-                    let (append_from, size) = self.needed(job, clone, jobs.disk_of(job, clone, i));
+                let names = job.file_names(clone);
+                let sizes = names.iter().map(|name| self.sizes.get(name).map_or(0, |s| s.0));
+                let old = sizes.min().unwrap_or(0);
+                before[first + clone as usize] = old;
+                let mut shortest = u64::MAX;
+                for (i, name) in names.into_iter().enumerate() {
+                    let disk = self.jobs.disk_of(job, clone, i);
+                    let (append_from, size) = self.needed(job, clone, disk, old);
+                    let size = self.drawn_size(job).unwrap_or(size);
                     let known = self.sizes.entry(name).or_default();
                     *known = (known.0.max(size), known.1.max(append_from));
-                    known.0
-                });
-                known[first + clone as usize] = shortest.min().unwrap_or(0);
+                    shortest = shortest.min(known.0);
+                }
+                known[first + clone as usize] = if shortest == u64::MAX { 0 } else { shortest };
             }
         }
-        known
+        (known, before)
+    }
+
+    /// The size of a file of a job whose `filesize` is a range.
+    //= fio-3.33: with bs=4k and filesize=10k-20k, files of 8, 12 and 16 KiB
+    fn drawn_size(&mut self, job: &Job) -> Option<u64> {
+        let (least, most) = (job.filesize?.bytes_of(0), job.filesize_max?);
+        let block = u64::from(job.smallest_block()).max(1);
+        let drawn = least + self.rng.below(most.saturating_sub(least) + 1);
+        Some((drawn / block).max(1) * block)
     }
 
     fn make_ext2(&mut self) {
@@ -230,7 +257,7 @@ impl Placer<'_> {
 
     /// What a job's calls go to that reach no disk: as large as the job says, and nowhere.
     fn add_nothing(&mut self, job: &Job, clone: u32) -> u32 {
-        let size = self.needed(job, clone, DiskId(0)).1;
+        let size = self.needed(job, clone, DiskId(0), 0).1;
         self.add(File::new(Layout::Contiguous { start: Sector(0) }, DiskId(0), size, File::OLD, 0))
     }
 
@@ -310,19 +337,27 @@ impl Placer<'_> {
         self.sizes.get(name).map_or((0, 0), |&(size, append_from)| (append_from / 512, size.div_ceil(512)))
     }
 
-    /// How much one client needs each of its files to hold before an append, and in all, in bytes.
+    /// How much one client needs each of its files to hold before an append, and in all, in bytes. They had
+    /// `old` bytes before.
     //= fio-3.33: sizes of files seen after runs with offset, filesize and shared names
-    fn needed(&self, job: &Job, clone: u32, disk: DiskId) -> (u64, u64) {
+    fn needed(&self, job: &Job, clone: u32, disk: DiskId, old: u64) -> (u64, u64) {
         let disk = self.disks[disk.index()].capacity * 512;
         let files = job.file_count();
         let share = |s: job::Size| s.bytes_of(disk) / files;
+        let of_file = is_share_of_file(job);
         let bytes = match (job.filesize, job.size) {
+            // A share of files that jobs above have made; a share of a size is how long the file is.
+            (None, Some(_)) if of_file => 0,
+            (Some(f), Some(s)) if of_file => {
+                let file = f.bytes_of(disk);
+                file.min(s.bytes_of(file).saturating_add(offset(job, clone, old)))
+            }
             (Some(f), Some(s)) if job.append => {
                 return (f.bytes_of(disk), f.bytes_of(disk) + share(s));
             }
             (Some(f), _) => f.bytes_of(disk),
-            // The data begin at the offset. A share of the file is inside it.
-            (None, Some(s)) => share(s) + offset(job, clone, 0),
+            // The data begin at the offset. A share is one of what the file was before.
+            (None, Some(s)) => share(s) + offset(job, clone, old),
             (None, None) => program_bytes(job, disk),
         };
         (0, bytes)
@@ -342,7 +377,7 @@ impl Placer<'_> {
                 let piece = u64::from(piece_bytes).div_ceil(512);
                 let files = u64::from(job.numjobs.max(2));
                 // The last clone's is the longest, if offset_increment makes them differ.
-                let size = size.max(self.needed(job, job.numjobs - 1, disk).1.div_ceil(512));
+                let size = size.max(self.needed(job, job.numjobs - 1, disk, 0).1.div_ceil(512));
                 // All clones' files start with their first pieces side by side.
                 let base = if first { start } else { from - (size.div_ceil(piece) * files) * piece };
                 let base = base + if first { 0 } else { piece * u64::from(clone) };
@@ -370,11 +405,20 @@ impl Placer<'_> {
     }
 }
 
+/// Whether the `size` of a job is a share of each of its files. Of a disk it is a share, too, but of all of
+/// them.
+//= fio-3.33 HOWTO "size"; with filesize, offset and files of jobs above seen in its logs
+pub(super) fn is_share_of_file(job: &Job) -> bool {
+    let on_disk = job.is_raw_disk() || job.engine == Engine::Null;
+    matches!(job.size, Some(job::Size::Percent(_))) && job.program.is_none() && !on_disk
+}
+
 /// Where in files of `whole` bytes a clone's data begin, in bytes. A share of the file is rounded up to a
 /// block.
 //= fio-3.33: offsets seen in its logs
 pub(super) fn offset(job: &Job, clone: u32, whole: u64) -> u64 {
-    let block = u64::from(job.smallest_block()).max(512);
+    let block =
+        if job.offset_align > 0 { job.offset_align } else { u64::from(job.smallest_block()) }.max(512);
     let bytes = |size: job::Size| match size {
         job::Size::Bytes(bytes) => bytes,
         job::Size::Percent(_) => size.bytes_of(whole).div_ceil(block) * block,

@@ -12,7 +12,7 @@
 //! that ends the wait calls [`Machine::advance`] again, and the phase finds out for itself what is left to
 //! do.
 
-use super::client::{Action, Call, Client, Next};
+use super::client::{Action, Call, Client, Next, Synced};
 use super::files::File;
 use super::flusher::Pass;
 pub(super) use super::phase::Phase;
@@ -571,7 +571,11 @@ impl Machine<'_> {
                 Action::Trim => &mut client.stats.trim,
                 Action::Sync => &mut client.stats.sync,
             };
-            stats.record(bytes, self.clock.now.since(since));
+            stats.record(bytes, now.since(since));
+            if l.call.action == Action::Sync && l.call.synced != Synced::AtEnd {
+                client.stats.fsyncs += u64::from(l.call.synced == Synced::Fsync);
+                client.stats.sync_of_load.record(bytes, now.since(since));
+            }
         }
         let point = self.series.point(index);
         point.calls += 1;

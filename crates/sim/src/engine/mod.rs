@@ -54,6 +54,7 @@ mod processors;
 mod program;
 mod queue;
 mod readahead;
+mod reads_again;
 mod replay;
 mod runs;
 mod series;

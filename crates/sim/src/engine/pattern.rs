@@ -104,11 +104,17 @@ pub(super) struct Pattern {
     places: Vec<Place>,
     /// Which file the next call goes to, when they take turns.
     turn: usize,
+    /// The file of the last call, and how many more go to it before the next is chosen.
+    run: (usize, u32),
+    /// The files in use, if that is limited.
+    open: Vec<usize>,
     /// How much was moved in a zone, of whichever file.
     zone_moved: u64,
     /// How long the region of each file is, and how far it is to the end of the file, in bytes.
     span: u64,
     room: u64,
+    /// How long the region of each file is, if they differ.
+    lengths: Vec<u64>,
     /// Where a random call can go, by direction.
     jumps: [Jumps; 3],
     /// The job's data: `size`, or all regions together if that is less.
@@ -148,7 +154,10 @@ impl Pattern {
             picker: picker(job, span, files, rng),
             places: vec![Place::default(); files],
             turn: 0,
+            run: (0, 0),
+            open: Vec::new(),
             zone_moved: 0,
+            lengths: Vec::new(),
             span,
             room,
             size: size.min(span.saturating_mul(files as u64)),
@@ -174,6 +183,24 @@ impl Pattern {
     /// A region in files that are longer than it and begin before it.
     pub(super) fn inside(self, base: u64, file: u64) -> Self {
         Self { base, file, ..self }
+    }
+
+    /// Files whose regions have lengths of their own.
+    pub(super) fn vary(&mut self, job: &Job, lengths: Vec<u64>, rng: &mut Rng) {
+        let smallest = u64::from(job.smallest_block()).max(1);
+        for (file, length) in lengths.iter().enumerate() {
+            self.picker.limit(file, length / smallest, rng);
+        }
+        self.size = self.size.min(lengths.iter().sum());
+        self.lengths = lengths;
+    }
+
+    /// The next call is in this file.
+    fn turn_to(&mut self, job: &Job, file: usize) {
+        let Some(&length) = self.lengths.get(file) else { return };
+        (self.span, self.room, self.file) = (length, length, self.base + length);
+        self.jumps =
+            [Action::Read, Action::Write, Action::Trim].map(|action| Jumps::new(job, action, length));
     }
 
     /// Calls so far.
@@ -210,15 +237,18 @@ impl Pattern {
             self.loops_left -= 1;
             true
         } else {
-            // What is left of io_size is another pass if a block of any length fits it.
+            // What is left of io_size is another pass if a block of any length fits it. With verify there is
+            // none.
             job.io_size.is_some()
+                && job.verify.is_none()
                 && self.bytes(job).saturating_sub(self.issued) >= u64::from(job.largest_block())
         };
         if goes_on {
             for place in &mut self.places {
                 *place = Place::default();
             }
-            (self.turn, self.zone_moved) = (0, 0);
+            (self.turn, self.zone_moved, self.run) = (0, 0, (0, 0));
+            self.open.clear();
             self.picker.renew(rng);
         }
         goes_on
@@ -246,6 +276,7 @@ impl Pattern {
             return Turn::Exhausted;
         }
         while let Some(file) = self.draw_file(job, rng) {
+            self.turn_to(job, file);
             if let Some((offset, len)) = self.place(job, action, file, rng) {
                 let i = index(action);
                 self.places[file].position[i] = offset + u64::from(len);
@@ -348,20 +379,62 @@ impl Pattern {
     // ---- where -------------------------------------------------------------------------------------------
 
     /// A file that has blocks left.
+    //= fio-3.33 HOWTO "file_service_type", "openfiles"; the order of files seen in its logs
     fn draw_file(&mut self, job: &Job, rng: &mut Rng) -> Option<usize> {
         let files = self.places.len();
         if files == 1 {
             return (!self.places[0].done).then_some(0);
         }
-        let from = match job.file_service {
-            FileService::RoundRobin | FileService::Sequential => self.turn,
-            FileService::Random => usize::try_from(rng.below(files as u64)).unwrap_or(0),
+        let (last, left) = self.run;
+        if left > 0 && !self.places[last].done {
+            self.run.1 -= 1;
+            return Some(last);
+        }
+        let most = job.open_files as usize;
+        let file = if most > 0 && most < files && job.file_service != FileService::Sequential {
+            self.draw_open_file(job, most, rng)?
+        } else {
+            let from = self.first_choice(job, files, rng);
+            (0..files).map(|i| (from + i) % files).find(|&f| !self.places[f].done)?
         };
-        let file = (0..files).map(|i| (from + i) % files).find(|&f| !self.places[f].done)?;
         self.turn = match job.file_service {
             FileService::RoundRobin => (file + 1) % files,
             FileService::Sequential | FileService::Random => file,
         };
+        self.run = (file, job.file_run.saturating_sub(1));
+        Some(file)
+    }
+
+    fn first_choice(&self, job: &Job, files: usize, rng: &mut Rng) -> usize {
+        match job.file_service {
+            FileService::RoundRobin | FileService::Sequential => self.turn,
+            FileService::Random => usize::try_from(rng.below(files as u64)).unwrap_or(0),
+        }
+    }
+
+    /// A file of those in use, or another one, if fewer than `most` are.
+    fn draw_open_file(&mut self, job: &Job, most: usize, rng: &mut Rng) -> Option<usize> {
+        let (places, open) = (&self.places, &mut self.open);
+        open.retain(|&f| !places[f].done);
+        let files = self.places.len();
+        let may_open = self.open.len() < most;
+        let mut fit = (0..files).filter(|f| !self.places[*f].done && (may_open || self.open.contains(f)));
+        let file = match job.file_service {
+            FileService::Random => {
+                let all: Vec<usize> = fit.collect();
+                if all.is_empty() {
+                    return None;
+                }
+                all[usize::try_from(rng.below(all.len() as u64)).unwrap_or(0)]
+            }
+            FileService::RoundRobin | FileService::Sequential => {
+                let turn = self.turn;
+                fit.clone().find(|f| *f >= turn).or_else(|| fit.next())?
+            }
+        };
+        if !self.open.contains(&file) {
+            self.open.push(file);
+        }
         Some(file)
     }
 
@@ -373,6 +446,9 @@ impl Pattern {
         let jumps = draws && (to.percent == 100 || (to.percent > 0 && rng.percent(to.percent)));
         if job.zones.is_some() {
             return self.place_in_zone(job, action, file, jumps, rng);
+        }
+        if job.bs_by_order {
+            return self.place_by_order(job, action, file, jumps, rng);
         }
         if jumps
             && let Some(len) = to.len
@@ -423,6 +499,29 @@ impl Pattern {
         place.marks.visit(offset / align, free);
         let len = if free < blocks { free * align } else { u64::from(len) };
         u32::try_from(len).ok().map(|len| (offset, len))
+    }
+
+    /// With `bs_is_seq_rand`: a sequential call has a length of reads, a random one of writes. A call that is
+    /// sequential, but has no room, is at a random place, and as long as a sequential one.
+    //= fio-3.33 HOWTO "bs_is_seq_rand"; what ends a job seen in its logs
+    fn place_by_order(
+        &mut self,
+        job: &Job,
+        action: Action,
+        file: usize,
+        jumps: bool,
+        rng: &mut Rng,
+    ) -> Option<(u64, u32)> {
+        let (unit, len) =
+            (self.jumps[index(action)].unit.max(1), draw_size(sizes(job, jumps), self.span, rng));
+        let at = if jumps { None } else { self.sequential(job, file, index(action)) };
+        let fits = |at: u64, len: u32| at + u64::from(len) <= self.room;
+        let offset = match at.filter(|&at| at < self.span && fits(at, len)) {
+            Some(at) => at,
+            None if !job.rw.random => return None,
+            None => self.picker.draw(file, self.jumps[index(action)].places, true, rng)? * unit,
+        };
+        fits(offset, len).then_some((offset, len))
     }
 
     /// Whether the next call is the first of those that a random place is for.
@@ -523,6 +622,11 @@ const fn sizes_of(job: &Job, action: Action) -> &BlockSize {
     }
 }
 
+/// The block sizes of random or of sequential calls, where `bs_is_seq_rand` tells them apart.
+const fn sizes(job: &Job, is_random: bool) -> &BlockSize {
+    if is_random { &job.bs.write } else { &job.bs.read }
+}
+
 fn draw_action(job: &Job, rng: &mut Rng) -> Action {
     match job.rw.direction {
         Direction::Read => Action::Read,
@@ -551,10 +655,17 @@ fn picker(job: &Job, span: u64, files: usize, rng: &mut Rng) -> Picker {
         return Picker::Zoned(access::Zones::new(zones, span));
     }
     let span = job.zones.map_or(span, |z| span.min(z.range * 512));
-    if has_map && !is_one_size && job.zones.is_none() && job.distribution == Distribution::Uniform {
+    if has_map
+        && !is_one_size
+        && !job.bs_by_order
+        && job.zones.is_none()
+        && job.distribution == Distribution::Uniform
+    {
         return Picker::Marked;
     }
-    Picker::new(&job.distribution, !(has_map && is_one_size), span / u64::from(smallest).max(1), files, rng)
+    let repeats = !(has_map && is_one_size) || job.bs_by_order;
+    Picker::new(&job.distribution, repeats, span / u64::from(smallest).max(1), files, rng)
+        .around(job.random_center)
 }
 
 /// The smallest block of a direction, and what random places are multiples of, in bytes.

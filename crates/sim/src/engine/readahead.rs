@@ -16,6 +16,8 @@
 //= docs/reference/hosts.md#page-cache-and-readahead
 //= linux-2.6.33 mm/readahead.c ondemand_readahead, get_init_ra_size, get_next_ra_size
 
+use crate::job::{Job, Program};
+
 /// What to read: pages `start..start + len`, and the page to mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Window {
@@ -125,6 +127,19 @@ const fn initial(wanted: u32, max: u32) -> u32 {
 const fn next(size: u32, max: u32) -> u32 {
     let grown = if size < max / 16 { size * 4 } else { size * 2 };
     if grown < max { grown } else { max }
+}
+
+/// The largest window of read-ahead, with fio's advice to the kernel about the file.
+//= docs/reference/hosts.md#page-cache-and-readahead
+pub(super) fn advised(job: &Job, pages: u32) -> u32 {
+    match (job.program, job.rw.random) {
+        // Its reads are those that reached the disk: read-ahead was had.
+        (Some(Program::StartUp(_)), _) => 0,
+        (Some(_), _) => pages,
+        (None, _) if !job.fadvise => pages,
+        (None, true) => 0,
+        (None, false) => pages * 2,
+    }
 }
 
 #[cfg(test)]

@@ -99,10 +99,22 @@ impl<'a> Machine<'a> {
     ) -> Result<(Vec<Client>, Vec<Lane>)> {
         let (mut clients, mut lanes) = (Vec::new(), Vec::new());
         let mut flows = Flows::default();
+        // A job that has no room for a block makes no call, and others run. If none has, that is an error.
+        let mut first_idle = None;
         for (i, c) in scenario.jobs.clients().enumerate() {
             let used = files.of_client[i].clone();
-            let region = region(&c, files, i)?;
+            let (region, idle) = match region(&c, files, i) {
+                Ok(region) => (region, None),
+                Err(error @ SimError::Job { .. }) if c.job.program.is_none() => (Region::EMPTY, Some(error)),
+                Err(error) => return Err(error),
+            };
             let mut client = Client::new(&c, used, region, scenario.host.read_ahead, scenario.seed);
+            if c.job.filesize_max.is_some() {
+                let lengths = client.files.iter().map(|&f| files.files[f as usize].size * 512);
+                client.vary(lengths.map(|whole| whole.saturating_sub(region.base)).collect());
+            }
+            client.note = idle.as_ref().map(ToString::to_string);
+            first_idle = first_idle.or(idle);
             let number =
                 |n: usize| u32::try_from(n).expect("job files are limited to a few thousand clients");
             client.task = TaskId(number(i) + 1);
@@ -112,7 +124,10 @@ impl<'a> Machine<'a> {
             lanes.extend((0..client.all_lanes).map(|_| Lane::new(number(i))));
             clients.push(client);
         }
-        Ok((clients, lanes))
+        match first_idle {
+            Some(error) if clients.iter().all(|c| c.note.is_some()) => Err(error),
+            _ => Ok((clients, lanes)),
+        }
     }
 }
 
@@ -153,31 +168,65 @@ fn replays(scenario: &Scenario) -> Result<Vec<Option<Replay>>> {
     Ok(all)
 }
 
+/// The region of a client whose files have sizes of their own: the longest. It moves all of them, or `size`
+/// if that is less.
+//= fio-3.33: nrfiles=8 filesize=16k-64k size=256k moves 256 KiB, and without size all files
+fn region_of_varied(c: &crate::job::Client<'_>, files: &Files, client: usize) -> Result<Region> {
+    let whole = files.of_client[client].iter().map(|&f| files.files[f as usize].size * 512);
+    let (shortest, longest) = (whole.clone().min().unwrap_or(0), whole.clone().max().unwrap_or(0));
+    let base = files::offset(c.job, c.clone, files.whole_of_offset(c.job, client, shortest));
+    let span = longest.saturating_sub(base);
+    if span < u64::from(c.job.smallest_block()) {
+        let message = format!("nothing left to do at offset {base} of {longest} bytes");
+        return Err(SimError::Job { job: c.job.name.clone(), message });
+    }
+    let all = whole.map(|bytes| bytes.saturating_sub(base)).sum();
+    let size = c.job.size.map_or(all, |s| s.bytes_of(all).min(all));
+    Ok(Region { base, span, size, file: longest, room: span })
+}
+
 /// Which part of each of its files a client uses.
 fn region(c: &crate::job::Client<'_>, files: &Files, client: usize) -> Result<Region> {
+    if c.job.filesize_max.is_some() {
+        return region_of_varied(c, files, client);
+    }
     let used = &files.of_client[client];
     let of_used = || used.iter().map(|&f| &files.files[f as usize]);
     let append_from = of_used().map(|f| f.append_from).max().unwrap_or(0) * 512;
     let whole = of_used().map(|f| f.size).min().unwrap_or(0) * 512;
-    let base = files::offset(c.job, c.clone, whole) + append_from;
+    let share_of = files.whole_of_offset(c.job, client, whole);
+    let base = files::offset(c.job, c.clone, share_of) + append_from;
     let room = whole.saturating_sub(base);
     let count = used.len() as u64;
     let disk = files.disk_bytes(client);
     // A file system check is of the whole disk, whatever the size.
     let size = c.job.size.filter(|_| c.job.program != Some(Program::Fsck)).map(|s| s.bytes_of(disk));
+    // A share of each file, as far as it was there when the job was set up.
+    let size = match c.job.size.filter(|_| files::is_share_of_file(c.job)) {
+        Some(share) => {
+            let each = c.job.filesize.map_or(files.known[client], |file| file.bytes_of(disk));
+            Some(share.bytes_of(each) * count)
+        }
+        None => size,
+    };
     let span = match (c.job.filesize, size) {
+        (Some(_), Some(size)) if files::is_share_of_file(c.job) => (size / count).min(room),
         (Some(file), _) if !c.job.append => file.bytes_of(disk).saturating_sub(base).min(room),
         (_, Some(size)) => (size / count).min(room),
         (_, None) => room,
     };
     let block = u64::from(c.job.smallest_block());
     if span < block && c.job.program.is_none() {
-        return Err(SimError::Job {
-            job: c.job.name.clone(),
-            message: format!(
+        let message = if base >= whole {
+            format!(
                 "nothing left to do at offset {base} of {whole} bytes; offset= and offset_increment= must leave room for one block"
-            ),
-        });
+            )
+        } else {
+            format!(
+                "a block of {block} bytes is longer than its range of {span}, so there is no call to make"
+            )
+        };
+        return Err(SimError::Job { job: c.job.name.clone(), message });
     }
     if let Distribution::Zoned(zones) = &c.job.distribution
         && zones.iter().any(|z| matches!(z.size, Size::Bytes(b) if b > span))

@@ -40,6 +40,15 @@ pub(super) struct Draft {
     /// The disks that the job's files lie on.
     pub(super) disks: Vec<Disk>,
     pub(super) cpus: Option<u32>,
+    /// `fill_device`: without a size, it writes until the disk is full.
+    pub(super) fills: bool,
+    /// `verify` other than none, or `verify_pattern`; `do_verify=0` takes it back.
+    pub(super) verify: bool,
+    pub(super) verify_pattern: bool,
+    pub(super) no_verify: bool,
+    /// 0: none.
+    pub(super) verify_backlog: u32,
+    pub(super) verify_batch: u32,
 }
 
 impl Draft {

@@ -7,11 +7,14 @@ use fairhead_core::units::{Class, IoPrio};
 
 use super::draft::Draft;
 use super::error::clean;
-use super::load::{BlockSize, Direction, Engine, PerOp, Program, Size, Zones};
+use super::load::{BlockSize, Direction, Engine, PerOp, Program, Size, Verify, Zones};
 use super::model::Job;
 use super::trace::TraceFile;
 use super::value::in_units;
 use crate::replay::{Source, TraceJob};
+
+/// How much of a disk a file of `fill_device=1` has: a file system keeps a little for itself.
+const FULL_DISK: Size = Size::Percent(99);
 
 /// A result, or an error's line and message.
 pub(super) type At<T> = Result<T, (u32, String)>;
@@ -32,6 +35,10 @@ pub(super) fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
     settle_replay(&mut draft)?;
     check_access(&mut draft, remarks)?;
     settle_call_prio(&mut draft)?;
+    settle_verify(&mut draft);
+    if draft.fills && draft.job.size.is_none() && draft.job.filesize.is_none() && !draft.job.is_raw_disk() {
+        draft.job.filesize = Some(FULL_DISK);
+    }
     check_steering(&draft)?;
     check_steady(&draft, remarks);
     check_sizes(&draft)?;
@@ -138,25 +145,22 @@ fn check_access(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
         (None, None) => false,
     };
     let job = &mut draft.job;
-    let name = clean(&job.name);
     if job.program.is_none() && !job.filenames.is_empty() && job.filenames.iter().all(|f| is_no_disk(f)) {
-        remarks.push(format!(
-            "job '{name}': {} is no disk; its calls are done when they are made",
-            job.filenames.join(", ")
-        ));
+        remarks
+            .push(format!("{} is no disk; its calls are done when they are made", job.filenames.join(", ")));
         job.engine = Engine::Null;
     }
     job.pre_read &= job.engine != Engine::Null;
     if job.iodepth > 1 && job.engine == Engine::Sync && !job.offload {
         remarks.push(format!(
-            "job '{name}': iodepth={} has no effect with ioengine={}, which makes one call at a time; libaio or io_uring make more",
+            "iodepth={} has no effect with ioengine={}, which makes one call at a time; libaio or io_uring make more",
             job.iodepth, job.ioengine
         ));
         job.iodepth = 1;
     }
     if job.iodepth > 1 && job.ioengine == "libaio" && !job.direct && !job.offload {
         remarks.push(format!(
-            "job '{name}': ioengine=libaio makes one call at a time through the page cache; add direct=1 for iodepth={}",
+            "ioengine=libaio makes one call at a time through the page cache; add direct=1 for iodepth={}",
             job.iodepth
         ));
         job.iodepth = 1;
@@ -164,6 +168,9 @@ fn check_access(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
     }
     let line = draft.last_of(&["bs", "bsrange", "bssplit", "direct", "buffered"]);
     let job = &draft.job;
+    if job.writes_trimmed && job.bs.write != job.bs.trim {
+        return Err((line, "with rw=trimwrite, trims and writes have one block size; write one".to_owned()));
+    }
     let odd = [&job.bs.read, &job.bs.write, &job.bs.trim].into_iter().find_map(BlockSize::unaligned);
     match odd {
         Some(bytes) if job.direct => {
@@ -195,6 +202,18 @@ fn settle_call_prio(draft: &mut Draft) -> At<()> {
     let calls = &mut draft.job.call_prio;
     (calls.read, calls.write) = (read, write);
     Ok(())
+}
+
+/// `verify`: a job that writes reads what it has written, after some writes or at the end of each loop.
+//= fio-3.33 HOWTO "verify", "do_verify", "verify_backlog", "verify_backlog_batch"
+fn settle_verify(draft: &mut Draft) {
+    let is_on = (draft.verify || draft.verify_pattern) && !draft.no_verify;
+    if !is_on || !draft.job.writes() {
+        return;
+    }
+    let backlog = draft.verify_backlog;
+    let batch = if draft.verify_batch == 0 { backlog } else { draft.verify_batch }.max(1);
+    draft.job.verify = Some(Verify { backlog: (backlog > 0).then_some(backlog), batch });
 }
 
 /// `rate_min` and `rate`, `latency_target`, `flow`: what contradicts itself, and what has nothing to act on.
@@ -237,10 +256,10 @@ fn check_steering(draft: &Draft) -> At<()> {
 fn check_steady(draft: &Draft, remarks: &mut Vec<String>) {
     let options = ["steadystate", "steadystate_duration", "steadystate_ramp_time"];
     if !draft.job.steady.is_on() && options.iter().any(|o| draft.given.contains_key(o)) {
-        remarks.push(format!(
-            "job '{}': steadystate has no effect without ss_dur, the time of at least 1s over which figures have to be steady",
-            clean(&draft.job.name)
-        ));
+        remarks.push(
+            "steadystate has no effect without ss_dur, the time of at least 1s over which figures have to be steady"
+                .to_owned(),
+        );
     }
 }
 
@@ -327,7 +346,6 @@ fn check_zones(draft: &mut Draft) -> At<()> {
 
 /// `runtime`, `time_based`, `thinktime`.
 fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
-    let name = clean(&draft.job.name);
     if draft.job.time_based && draft.job.runtime.is_none() {
         return Err((
             draft.line_of("time_based"),
@@ -350,7 +368,7 @@ fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
         ));
     }
     if draft.given.contains_key("thinktime_blocks") && draft.job.thinktime.is_zero() {
-        remarks.push(format!("job '{name}': thinktime_blocks has no effect without thinktime"));
+        remarks.push("thinktime_blocks has no effect without thinktime".to_owned());
     }
     Ok(())
 }
@@ -401,8 +419,7 @@ fn check_program(draft: &Draft, remarks: &mut Vec<String>) -> At<()> {
         .collect();
     if !unused.is_empty() {
         remarks.push(format!(
-            "job '{}': {} decides what is done; not used: {}",
-            clean(&draft.job.name),
+            "{} decides what is done; not used: {}",
             match &draft.job {
                 job if job.startup_trace.is_some() => "fh_startup_trace",
                 _ if is_trace => "read_iolog",

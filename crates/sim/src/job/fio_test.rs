@@ -57,7 +57,7 @@ fn what_is_not_simulated_is_refused_for_its_own_reason() {
         ("ioengine=falloc", "ioengine=falloc changes files' metadata and moves no data"),
         ("ioengine=external:/x.so", "'ioengine=/x.so' is loaded from a file, and not simulated"),
         ("hostname=x", "option 'hostname' belongs to ioengine=net, which is not simulated"),
-        ("verify=md5", "option 'verify' is not simulated, and would change the load; remove it"),
+        ("atomic=1", "option 'atomic' is not simulated, and would change the load; remove it"),
         ("ioengine=libiao", "unknown value 'libiao' for 'ioengine'; did you mean 'libaio'?"),
     ] {
         let reason = reason.replace("'ioengine=/x.so'", "'ioengine=external:/x.so'");
@@ -71,10 +71,7 @@ fn other_names_mean_the_same() {
     let of = |line: &str| parse(&format!("[j]\nsize=1m\n{line}\n"), "j").unwrap().jobs;
     assert_eq!(of("timeout=5"), of("runtime=5"));
     assert_eq!(of("nr_files=2"), of("nrfiles=2"));
-    assert!(
-        parse("[j]\nsize=1m\nfill_fs=1\n", "j")
-            .unwrap_err()
-            .to_string()
-            .contains("'fill_fs' is not simulated")
-    );
+    assert_eq!(of("fill_fs=1\nnrfiles=2"), of("nrfiles=2"), "a size is the limit");
+    let full = parse("[j]\nrw=write\nfill_fs=1\n", "j").unwrap().jobs;
+    assert_eq!(full[0].filesize, Some(crate::job::Size::Percent(99)));
 }

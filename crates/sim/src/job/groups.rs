@@ -361,7 +361,7 @@ impl Cgroups {
     }
 
     fn change_to(&mut self, raw: &RawChange, jobs: &[&str]) -> Result<ChangeTo, String> {
-        let arg = Arg { key: "fh_at", value: &raw.text, kb_base: 1024 };
+        let arg = Arg::own("fh_at", &raw.text);
         let (verb, rest) = raw.text.split_once(' ').unwrap_or((&raw.text, ""));
         match verb {
             "set" => {
@@ -518,7 +518,7 @@ fn settings(arg: &Arg<'_>, words: &str) -> Result<Vec<Setting>, String> {
         }
         // To systemd, 5M is 5 000 000.
         let kb_base = if key.starts_with("IO") || key.starts_with("BlockIO") { 1000 } else { arg.kb_base };
-        let setting = set(&Arg { key, value, kb_base })?;
+        let setting = set(&Arg { kb_base, ..Arg::own(key, value) })?;
         if let Some(before) = all.iter().find(|s| s.is_about_the_same(&setting)) {
             return Err(format!("'{}' after '{}'; keep one of them", clean(word), before.show()));
         }

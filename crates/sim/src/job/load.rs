@@ -152,6 +152,44 @@ pub enum FileService {
     Random,
 }
 
+/// `unified_rw_reporting`: how a report shows the directions of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unified {
+    /// Reads, writes and trims each by themselves.
+    #[default]
+    Apart,
+    /// All together, and nothing else.
+    Mixed,
+    /// Each by themselves, and all together.
+    Both,
+}
+
+/// Which percentiles of latencies a report in fio's layout shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Percentiles {
+    /// `percentile_list`, in order. `None`: fio's own.
+    pub list: Option<Vec<f64>>,
+    /// `clat_percentiles`: of completion latencies. Default true.
+    pub of_completion: bool,
+    /// `lat_percentiles`: of whole latencies. Default false.
+    pub of_all: bool,
+}
+
+impl Default for Percentiles {
+    fn default() -> Self {
+        Self { list: None, of_completion: true, of_all: false }
+    }
+}
+
+/// `verify`: what was written is read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verify {
+    /// `verify_backlog`: after that many writes. `None`: when all is written.
+    pub backlog: Option<u32>,
+    /// `verify_backlog_batch`: how many of them at a time. At least 1.
+    pub batch: u32,
+}
+
 /// `sync`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncMode {
@@ -181,8 +219,8 @@ pub enum Engine {
 pub enum Size {
     /// A number of bytes.
     Bytes(u64),
-    /// A percentage, 1 to 100: of the disk for `size` and `filesize`, of the job's size for `io_size`, of the
-    /// target (file or disk) for `offset`.
+    /// A percentage, 1 to 100: of the target (file or disk) for `size` and `offset`, of the disk for
+    /// `filesize`, of the job's size for `io_size`.
     Percent(u8),
 }
 

@@ -18,17 +18,20 @@
 //! disks, groups, steady, …         what belongs to a few options, with its types
 //! model                            a job, with a field of each of these types
 //! draft                            a section while its lines are read
+//! load_values                      values of a few options, with their own grammar
 //! options, finish                  what each option sets in a draft; what is settled at the section's end
 //! parse                            lines, sections, and the rules between jobs
 //! ```
 //!
 //! A file imports files of the lines above its own.
 //!
-//! What it does not do: include files, or read fio's command line.
+//! `command_line` reads fio's command line with the same parser. What it does not do: open files; what a job
+//! file includes is read by the caller ([`Surroundings::include`]).
 //
 //= fio-3.33 HOWTO "Job file format"
 
 mod cmdprio;
+mod command_line;
 mod disks;
 mod draft;
 mod engines;
@@ -36,6 +39,7 @@ mod error;
 mod finish;
 mod groups;
 mod load;
+mod load_values;
 mod model;
 mod nearest;
 mod options;
@@ -51,17 +55,20 @@ mod examples_test;
 #[cfg(test)]
 mod fio_test;
 #[cfg(test)]
+mod like_fio_test;
+#[cfg(test)]
 mod tests;
 
 pub use cmdprio::CallPrio;
+pub use command_line::{Asked, asked, parse_command_line};
 pub use disks::{DISKS_MAX, Disk, DiskId, Model};
 pub use error::JobError;
 pub use groups::{Cgroup, Change, ChangeTo, Setting, class_word};
 pub use load::{
     Application, BlockSize, Direction, Distribution, Engine, FileService, Layout, Metadata, Pattern, PerOp,
-    Placement, Program, RandomZone, Sequencer, Size, SyncMode, Zones,
+    Percentiles, Placement, Program, RandomZone, Sequencer, Size, SyncMode, Unified, Verify, Zones,
 };
-pub use model::{Client, Job, JobFile};
+pub use model::{Client, Job, JobFile, Written};
 pub use nearest::nearest;
 pub use parse::{not_utf8, parse, parse_bytes, parse_in};
 pub use steady::{SteadyFigure, SteadyState};

@@ -16,6 +16,7 @@
 //! ([`Size`]); and it places no file, which is the host model's business ([`Layout`], [`Placement`] are the
 //! wishes).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairhead_core::units::{Duration, IoPrio};
@@ -27,8 +28,8 @@ use super::disks::{Disk, DiskId, WHOLE_DISK, drive};
 use super::error::{JobError, clean};
 use super::groups::{Cgroup, Change};
 use super::load::{
-    BlockSize, Direction, Distribution, Engine, FileService, Layout, Metadata, Pattern, PerOp, Placement,
-    Program, Sequencer, Size, SyncMode, Zones,
+    BlockSize, Direction, Distribution, Engine, FileService, Layout, Metadata, Pattern, PerOp, Percentiles,
+    Placement, Program, Sequencer, Size, SyncMode, Unified, Verify, Zones,
 };
 use super::steady::SteadyState;
 use super::steer::{ExitWhat, Flow, LatencyTarget, RateMin};
@@ -57,6 +58,18 @@ pub struct JobFile {
     /// Lines for the user about options that were accepted and change nothing, or mean less than they seem
     /// to. Each is one line without a final stop. To be shown once, before the results.
     pub notes: Vec<String>,
+    /// The options as they are written, for reports.
+    pub written: Written,
+}
+
+/// The options of fio and of Fairhead as a job file has them: main name and value, in the order of the file,
+/// without those that have no value. An option that is given twice is there once, with its last value.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    /// Those of `[global]`.
+    pub global: Vec<(&'static str, String)>,
+    /// Those of each job, by the [line](Job::line) of its heading.
+    pub jobs: BTreeMap<u32, Vec<(&'static str, String)>>,
 }
 
 /// One client: a clone of a job.
@@ -144,6 +157,7 @@ impl JobFile {
             cpus: None,
             changes: Vec::new(),
             notes: Vec::new(),
+            written: Written::default(),
         }
     }
 
@@ -293,6 +307,8 @@ pub struct Job {
     pub timeout: Duration,
     /// `rw`: what is done, and in what order. Default sequential reads.
     pub rw: Pattern,
+    /// `rw=trimwrite`: what is trimmed is written then. Default false.
+    pub writes_trimmed: bool,
     /// `bs`, `bsrange`, `bssplit`: how large a call is, by direction. Default 4 KiB.
     pub bs: PerOp<BlockSize>,
     /// `rwmixread`, or 100 - `rwmixwrite`: percent of reads when [`Direction::Mixed`]. Default 50.
@@ -311,6 +327,11 @@ pub struct Job {
     pub random_pct: PerOp<u8>,
     /// `random_distribution`: where jumps land.
     pub distribution: Distribution,
+    /// The most popular place of [`Job::distribution`], as a part of the range; `None`: any.
+    pub random_center: Option<f64>,
+    /// `bs_is_seq_rand`: the block sizes of reads are those of sequential calls, those of writes of random
+    /// ones. Default false.
+    pub bs_by_order: bool,
     /// `norandommap`: random offsets may repeat before the file is covered. Without it fio visits every block
     /// once per pass.
     pub norandommap: bool,
@@ -320,15 +341,24 @@ pub struct Job {
     pub filenames: Vec<String>,
     /// `fh_disk`: the names of the disks that its files lie on, by turns. Empty: see [`JobFile::disk_of`].
     pub disks: Vec<String>,
+    /// `filename_format`: what files are called instead of `NAME.CLONE.N`.
+    pub filename_format: Option<String>,
     /// `nrfiles`: how many files each client has, when [`Job::filenames`] is empty. Default 1.
     pub nrfiles: u32,
     /// `file_service_type`: which of several files the next call goes to.
     pub file_service: FileService,
+    /// How many calls in a row go to a file, unless they take it to its end. At least 1, the default.
+    pub file_run: u32,
+    /// `openfiles`: how many files are in use at a time; 0: all.
+    pub open_files: u32,
     /// `size`: the data set, all files together. `None`: the rest of the target, which is the disk
     /// or files of jobs above (or a program decides).
     pub size: Option<Size>,
     /// `filesize`: each file's size, where it differs from `size / nrfiles`.
     pub filesize: Option<Size>,
+    /// The most of a `filesize` that is a range, of which [`Job::filesize`] is the least: each file's size is
+    /// drawn, a multiple of the smallest block. `None`: all files have one size.
+    pub filesize_max: Option<u64>,
     /// `io_size`: stop after that much was read and written; more than `size` wraps around. `None`:
     /// [`Job::size`], once.
     pub io_size: Option<Size>,
@@ -336,6 +366,9 @@ pub struct Job {
     pub number_ios: Option<u64>,
     /// `offset`: where in the target the data set starts. Default 0.
     pub offset: Size,
+    /// `offset_align`: an [`Job::offset`] that is a share is rounded up to a multiple of this, in bytes.
+    /// 0, the default: of the smallest block.
+    pub offset_align: u64,
     /// `offset_increment`: the clone `k` starts at `offset + k · offset_increment`. Default 0.
     pub offset_increment: Size,
     /// `zonemode=strided` with its `zonesize`, `zonerange` and `zoneskip`. `None`: no zones.
@@ -430,6 +463,13 @@ pub struct Job {
     /// `randseed` is given. Default true.
     pub randrepeat: bool,
 
+    /// `verify` and what belongs to it. `None`: nothing is read again.
+    pub verify: Option<Verify>,
+
+    /// Which percentiles a report shows.
+    pub percentiles: Percentiles,
+    /// `unified_rw_reporting`.
+    pub unified: Unified,
     /// `write_bw_log`, `write_lat_log`, `write_iops_log`: what `run` writes to files of each call.
     pub logs: Logs,
 
@@ -514,13 +554,23 @@ impl Job {
         if !self.filenames.is_empty() {
             return self.filenames.clone();
         }
-        (0..self.nrfiles).map(|i| format!("{}.{clone}.{i}", self.name)).collect()
+        let Some(format) = &self.filename_format else {
+            return (0..self.nrfiles).map(|i| format!("{}.{clone}.{i}", self.name)).collect();
+        };
+        let of_clone = format.replace("$jobname", &self.name).replace("$jobnum", &clone.to_string());
+        // A machine that fio runs on for another one has a number; there is none.
+        let of_clone = of_clone.replace("$clientuid", "");
+        let name = |i: u32| of_clone.replace("$filenum", &i.to_string());
+        (0..self.nrfiles).map(name).collect()
     }
 
     /// Whether one of its clones uses that file.
     pub(super) fn has_file(&self, name: &str) -> bool {
         if !self.filenames.is_empty() {
             return self.filenames.iter().any(|f| f == name);
+        }
+        if self.filename_format.is_some() {
+            return (0..self.numjobs).any(|clone| self.file_names(clone).iter().any(|f| f == name));
         }
         let numbers = name.strip_prefix(&self.name).and_then(|n| n.strip_prefix('.')?.split_once('.'));
         let below = |text: &str, end: u32| text.parse::<u32>().is_ok_and(|n| n < end);
@@ -544,6 +594,7 @@ impl Job {
     pub fn largest_block(&self) -> u32 {
         let (read, write) = (self.bs.read.max_bytes(), self.bs.write.max_bytes());
         match self.rw.direction {
+            Direction::Read | Direction::Write if self.bs_by_order => read.max(write),
             Direction::Read => read,
             Direction::Write => write,
             Direction::Mixed => read.max(write),
@@ -566,7 +617,8 @@ impl Job {
     /// Whether the job writes (a program does not).
     #[must_use]
     pub fn writes(&self) -> bool {
-        self.program.is_none() && matches!(self.rw.direction, Direction::Write | Direction::Mixed)
+        let writes = self.writes_trimmed || matches!(self.rw.direction, Direction::Write | Direction::Mixed);
+        self.program.is_none() && writes
     }
 }
 
@@ -590,6 +642,7 @@ impl Default for Job {
             iteration_pause: Self::ITERATION_PAUSE,
             timeout: Self::TIMEOUT,
             rw: Pattern::default(),
+            writes_trimmed: false,
             bs: PerOp::default(),
             rwmix_read_pct: 50,
             hop: 0,
@@ -598,16 +651,23 @@ impl Default for Job {
             align: PerOp::default(),
             random_pct: PerOp::default(),
             distribution: Distribution::default(),
+            random_center: None,
+            bs_by_order: false,
             norandommap: false,
             filenames: Vec::new(),
             disks: Vec::new(),
             nrfiles: 1,
+            filename_format: None,
             file_service: FileService::default(),
+            file_run: 1,
+            open_files: 0,
             size: None,
             filesize: None,
+            filesize_max: None,
             io_size: None,
             number_ios: None,
             offset: Size::default(),
+            offset_align: 0,
             offset_increment: Size::default(),
             zones: None,
             loops: 1,
@@ -634,6 +694,9 @@ impl Default for Job {
             thinktime: Duration::ZERO,
             thinktime_spin: Duration::ZERO,
             thinktime_blocks: 1,
+            verify: None,
+            percentiles: Percentiles::default(),
+            unified: Unified::default(),
             logs: Logs::default(),
             rate: PerOp::default(),
             rate_iops: PerOp::default(),

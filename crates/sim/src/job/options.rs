@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`Effect::Set`] | `iodepth` | sets a field of the draft |
 //! | [`Effect::Ignored`] | `gtod_reduce` | cannot matter to a simulated disk: accepted, and listed in a note |
-//! | [`Effect::Refused`] | `verify` | would change what the disk sees, and is not simulated: an error, unless set to 0 or none |
+//! | [`Effect::Refused`] | `trim_backlog` | would change what the disk sees, and is not simulated: an error, unless set to 0 or none |
 //!
 //! A key that is in none of the tables is a typing error.
 //
@@ -17,11 +17,11 @@ use super::engines::{self, ENGINES};
 use super::error::clean;
 use super::groups::{Cgroups, Setting, set_own};
 use super::load::{
-    Application, BlockSize, Direction, Distribution, Engine, FileService, Layout, Metadata, Pattern,
-    Placement, Program, RandomZone, Sequencer, Size, SyncMode,
+    Application, BlockSize, Direction, Engine, Layout, Metadata, Pattern, Placement, Program, Sequencer,
+    SyncMode, Unified,
 };
 use super::steer::ExitWhat;
-use super::value::{Arg, BareTime, in_units};
+use super::value::{Arg, BareTime};
 use crate::replay::{Fit, Mode, Skip};
 
 /// What an option does.
@@ -77,6 +77,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("timeout", "runtime"),
     ("fill_fs", "fill_device"),
     ("iodepth_batch_complete", "iodepth_batch_complete_min"),
+    ("mem_align", "iomem_align"),
     ("ss", "steadystate"),
     ("ss_dur", "steadystate_duration"),
     ("ss_ramp", "steadystate_ramp_time"),
@@ -91,7 +92,11 @@ const SET: &[(&str, Effect)] = &[
     // What.
     (
         "rw",
-        Set(|d, a| a.pattern().map(|(rw, hop, run)| (d.job.rw, d.job.hop, d.job.run_calls) = (rw, hop, run))),
+        Set(|d, a| {
+            // A block is trimmed, then written.
+            d.job.writes_trimmed = a.value.contains("trimwrite");
+            a.pattern().map(|(rw, hop, run)| (d.job.rw, d.job.hop, d.job.run_calls) = (rw, hop, run))
+        }),
     ),
     ("rw_sequencer", Set(|d, a| a.word(SEQUENCERS).map(|v| d.job.sequencer = v))),
     ("ba", Set(|d, a| a.per_op(&d.job.align, |e| e.block().map(Some)).map(|v| d.job.align = v))),
@@ -106,29 +111,46 @@ const SET: &[(&str, Effect)] = &[
             a.per_op(&d.random_pct.unwrap_or_default(), |e| e.percent()).map(|v| d.random_pct = Some(v))
         }),
     ),
-    ("random_distribution", Set(|d, a| a.distribution().map(|v| d.job.distribution = v))),
+    (
+        "random_distribution",
+        Set(|d, a| a.distribution().map(|v| (d.job.distribution, d.job.random_center) = v)),
+    ),
     ("norandommap", Switch(|d, v| d.job.norandommap = v)),
+    ("bs_is_seq_rand", Set(|d, a| a.flag().map(|v| d.job.bs_by_order = v))),
     // Where.
     ("filename", Set(|d, a| a.file_names().map(|v| d.job.filenames = v))),
     ("nrfiles", Set(|d, a| a.int32(1, NRFILES_MAX).map(|v| d.job.nrfiles = v))),
-    ("file_service_type", Set(|d, a| a.word(FILE_SERVICE).map(|v| d.job.file_service = v))),
+    ("filename_format", Set(|d, a| text(d.job.filename_format.get_or_insert_default(), a))),
+    ("file_service_type", Set(|d, a| a.file_service().map(|v| (d.job.file_service, d.job.file_run) = v))),
+    ("openfiles", Set(|d, a| a.int32(1, NRFILES_MAX).map(|v| d.job.open_files = v))),
     ("size", Set(|d, a| a.size().map(|v| d.job.size = Some(v)))),
-    ("filesize", Set(|d, a| a.size().map(|v| d.job.filesize = Some(v)))),
+    (
+        "filesize",
+        Set(|d, a| a.file_size().map(|(v, max)| (d.job.filesize, d.job.filesize_max) = (Some(v), max))),
+    ),
     ("io_size", Set(|d, a| a.size().map(|v| d.job.io_size = Some(v)))),
     ("number_ios", Set(|d, a| a.int(1, COUNT_MAX).map(|v| d.job.number_ios = Some(v)))),
-    ("offset", Set(|d, a| a.size().map(|v| d.job.offset = v))),
-    ("offset_increment", Set(|d, a| a.size().map(|v| d.job.offset_increment = v))),
+    ("offset", Set(|d, a| a.place().map(|v| d.job.offset = v))),
+    ("offset_increment", Set(|d, a| a.place().map(|v| d.job.offset_increment = v))),
+    ("offset_align", Set(|d, a| a.bytes().map(|v| d.job.offset_align = v))),
     ("zonemode", Set(|d, a| a.zone_mode().map(|v| d.strided = v))),
     ("zonesize", Set(|d, a| a.zone_bytes().map(|v| d.zone_size = v))),
     ("zonerange", Set(|d, a| a.zone_bytes().map(|v| d.zone_range = v))),
     ("zoneskip", Set(|d, a| a.zone_bytes().map(|v| d.zone_skip = v))),
     ("loops", Set(|d, a| a.int32(1, u32::MAX).map(|v| d.job.loops = v))),
     ("file_append", Set(|d, a| a.flag().map(|v| d.job.append = v))),
+    ("fill_device", Set(|d, a| a.flag().map(|v| d.fills = v))),
     ("overwrite", Set(|d, a| a.flag().map(|v| d.job.overwrite = v))),
     ("fallocate", Set(|d, a| a.word(FALLOCATE).map(|v| d.job.fallocate = v))),
     ("fadvise_hint", Set(|d, a| a.word(FADVISE).map(|v| d.job.fadvise = v))),
     ("invalidate", Set(|d, a| a.flag().map(|v| d.job.invalidate = v))),
     ("pre_read", Set(|d, a| a.flag().map(|v| d.job.pre_read = v))),
+    // What is read again.
+    ("verify", Set(|d, a| a.verify().map(|v| d.verify = v))),
+    ("verify_pattern", Set(|d, _| Ok(d.verify_pattern = true))),
+    ("do_verify", Set(|d, a| a.flag().map(|v| d.no_verify = !v))),
+    ("verify_backlog", Set(|d, a| a.int32(0, u32::MAX).map(|v| d.verify_backlog = v))),
+    ("verify_backlog_batch", Set(|d, a| a.int32(0, u32::MAX).map(|v| d.verify_batch = v))),
     // How.
     ("direct", Set(|d, a| a.flag().map(|v| d.direct = Some(v)))),
     ("buffered", Set(|d, a| a.flag().map(|v| d.buffered = Some(v)))),
@@ -244,6 +266,19 @@ const SET: &[(&str, Effect)] = &[
     ("write_iops_log", Name(|d, name| d.job.logs.iops = Some(name))),
     ("log_avg_msec", Set(|d, a| a.int(0, LOG_MS_MAX).map(|ms| d.job.logs.interval = Duration::from_ms(ms)))),
     ("log_offset", Set(|d, a| a.flag().map(|v| d.job.logs.offset = v))),
+    ("write_hist_log", Name(|d, name| d.job.logs.histogram = Some(name))),
+    (
+        "log_hist_msec",
+        Set(|d, a| a.int(0, LOG_MS_MAX).map(|ms| d.job.logs.hist_interval = Duration::from_ms(ms))),
+    ),
+    ("log_hist_coarseness", Set(|d, a| a.int32(0, COARSENESS_MAX).map(|v| d.job.logs.coarseness = v))),
+    ("log_max_value", Set(|d, a| a.flag().map(|v| d.job.logs.maxima = v))),
+    ("log_unix_epoch", Set(|d, a| a.flag().map(|v| d.job.logs.of_clock = v))),
+    ("per_job_logs", Set(|d, a| a.flag().map(|v| d.job.logs.shared = !v))),
+    ("percentile_list", Set(|d, a| a.percentile_list().map(|v| d.job.percentiles.list = Some(v)))),
+    ("clat_percentiles", Set(|d, a| a.flag().map(|v| d.job.percentiles.of_completion = v))),
+    ("lat_percentiles", Set(|d, a| a.flag().map(|v| d.job.percentiles.of_all = v))),
+    ("unified_rw_reporting", Set(|d, a| a.word(UNIFIED).map(|v| d.job.unified = v))),
     // Fairhead's own.
     ("fh_workload", Set(|d, a| a.program().map(|v| d.job.program = Some(v)))),
     ("fh_startup_trace", Set(|d, a| text(d.startup_trace.get_or_insert_default(), a))),
@@ -287,32 +322,27 @@ const SET: &[(&str, Effect)] = &[
 /// Options about fio itself, its memory, threads, clocks, logs and reports: a simulated disk cannot tell.
 const IGNORED: &str = "
     allow_file_create allow_mounted_write allrandrepeat block_error_percentiles buffer_compress_chunk
-    buffer_compress_percentage buffer_pattern bwavgtime clat_percentiles clocksource
-    continue_on_error cpumask create_fsync create_on_open create_serialize
-    dedupe_global dedupe_mode dedupe_percentage dedupe_working_set_percentage directory disable_bw_measurement
-    disable_clat disable_lat disable_slat disk_util error_dump exitall_on_error fixedbufs gid gtod_cpu gtod_reduce
-    hipri_percentage hugepage-size ignore_error iopsavgtime ioscheduler iothread lat_percentiles lockfile lockmem
-    log_alternate_epoch log_alternate_epoch_clock_id log_compression log_compression_cpus log_entries log_hist_coarseness
-    log_hist_msec log_max_value log_prio log_store_compressed log_unix_epoch mem nice nonvectored
-    numa_cpu_nodes numa_mem_policy opendir openfiles per_job_logs percentile_list random_generator read_iolog_chunked refill_buffers
-    registerfiles scramble_buffers significant_figures slat_percentiles softrandommap sqthread_poll sqthread_poll_cpu stats thp thread
-    uid uncached unified_rw_reporting unit_base unlink unlink_each_loop userspace_reap write_hint
-    write_hist_log write_iolog zero_buffers";
+    buffer_compress_percentage buffer_pattern bwavgtime clocksource continue_on_error cpumask
+    create_fsync create_on_open create_serialize dedupe_global dedupe_mode dedupe_percentage
+    dedupe_working_set_percentage directory disable_bw_measurement disable_clat disable_lat disable_slat
+    disk_util error_dump exec_postrun exec_prerun exitall_on_error experimental_verify fixedbufs gid
+    gtod_cpu gtod_reduce hipri_percentage hugepage-size ignore_error iomem_align iopsavgtime ioscheduler
+    iothread lockfile lockmem log_alternate_epoch log_alternate_epoch_clock_id log_compression
+    log_compression_cpus log_entries log_prio log_store_compressed mem nice nonvectored
+    numa_cpu_nodes numa_mem_policy opendir random_generator read_iolog_chunked refill_buffers
+    registerfiles scramble_buffers significant_figures slat_percentiles softrandommap sqthread_poll
+    sqthread_poll_cpu stats thp thread uid uncached unique_filename unit_base unlink unlink_each_loop
+    userspace_reap verify_async verify_async_cpus verify_dump verify_fatal verify_interval verify_offset
+    verify_state_load verify_state_save verifysort verifysort_nr write_hint write_iolog zero_buffers";
 
 /// Options that change what the disk sees, and that are not simulated.
 const REFUSED: &str = "
-    atomic bs_unaligned create_only do_verify exec_postrun
-    exec_prerun experimental_verify filename_format fill_device force_async ignore_zone_limits
-    iodepth_low job_max_open_zones max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars nowait offset_align profile
-    rate_ignore_thinktime read_beyond_wp
-    serialize_overlap sync_file_range
-    thinktime_blocks_type thinktime_iotime trim_backlog trim_backlog_batch trim_percentage trim_verify_zero
-    unique_filename verify verify_async verify_backlog verify_backlog_batch verify_dump verify_fatal
-    verify_interval verify_offset verify_only verify_pattern verify_state_load verify_state_save
-    write_barrier zone_reset_frequency zone_reset_threshold zonecapacity";
+    atomic bs_unaligned create_only force_async ignore_zone_limits iodepth_low
+    job_max_open_zones max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars
+    nowait profile rate_ignore_thinktime read_beyond_wp serialize_overlap sync_file_range
+    thinktime_blocks_type thinktime_iotime trim_backlog trim_backlog_batch trim_percentage
+    trim_verify_zero verify_only write_barrier zone_reset_frequency zone_reset_threshold zonecapacity";
 
-/// fio's own limit of entries in a `bssplit`.
-const SPLIT_ENTRIES_MAX: usize = 64;
 /// Calls in flight per client: four times the deepest device queue of docs/reference/devices.md#3-presets.
 const IODEPTH_MAX: u32 = 4096;
 /// Processors of a host.
@@ -325,8 +355,6 @@ const LOG_MS_MAX: u64 = 86_400_000;
 const CYCLE_MS_MAX: u64 = 86_400_000;
 /// fio's largest weight of a flow.
 const FLOW_MAX: u32 = 1000;
-/// Parts of a zoned distribution, as many as fio takes.
-const RANDOM_ZONES_MAX: usize = 64;
 /// Files per client.
 const NRFILES_MAX: u32 = 4096;
 /// Entries in a `filename` list.
@@ -336,10 +364,15 @@ const COUNT_MAX: u64 = 1 << 45;
 /// How large a piece concurrent writers leave when none is given (docs/reference/hosts.md#file-layout).
 const PIECE_BYTES: u32 = 32 * 1024;
 
-const FILE_SERVICE: &[(&str, FileService)] = &[
-    ("roundrobin", FileService::RoundRobin),
-    ("sequential", FileService::Sequential),
-    ("random", FileService::Random),
+/// The coarsest of fio's histograms in logs.
+const COARSENESS_MAX: u32 = 6;
+const UNIFIED: &[(&str, Unified)] = &[
+    ("0", Unified::Apart),
+    ("none", Unified::Apart),
+    ("1", Unified::Mixed),
+    ("mixed", Unified::Mixed),
+    ("2", Unified::Both),
+    ("both", Unified::Both),
 ];
 
 const SEQUENCERS: &[(&str, Sequencer)] =
@@ -406,6 +439,8 @@ const PATTERNS: &[(&str, Pattern)] = &[
     ("randrw", Pattern { direction: Direction::Mixed, random: true }),
     ("trim", Pattern { direction: Direction::Trim, random: false }),
     ("randtrim", Pattern { direction: Direction::Trim, random: true }),
+    ("trimwrite", Pattern { direction: Direction::Trim, random: false }),
+    ("randtrimwrite", Pattern { direction: Direction::Trim, random: true }),
 ];
 
 fn text(field: &mut String, a: &Arg<'_>) -> Result<(), String> {
@@ -421,9 +456,6 @@ fn some_if_not_0<T: Default + PartialEq>(v: T) -> Option<T> {
 impl Arg<'_> {
     /// The pattern, the hop between sequential calls, and how many calls a random place is for.
     fn pattern(&self) -> Result<(Pattern, i64, u32), String> {
-        if matches!(self.value, "trimwrite" | "randtrimwrite") {
-            return Err(format!("'{}' is not simulated; use trim, or two jobs", self.show()));
-        }
         if let Some((word, behind)) = self.value.split_once(':')
             && PATTERNS.iter().any(|(known, _)| *known == word)
         {
@@ -461,7 +493,7 @@ impl Arg<'_> {
         Ok(all)
     }
 
-    fn percentile(&self) -> Result<f64, String> {
+    pub(super) fn percentile(&self) -> Result<f64, String> {
         let value = self.value.parse::<f64>().ok().filter(|v| (0.0..=100.0).contains(v));
         value.ok_or_else(|| format!("'{}' is out of range; 0 to 100, such as 99.9", self.show()))
     }
@@ -471,131 +503,6 @@ impl Arg<'_> {
             return Ok(*engine);
         }
         Err(engines::refusal(self.value).unwrap_or_else(|| self.unknown(engines::all())))
-    }
-
-    fn block_range(&self) -> Result<BlockSize, String> {
-        let Some((low, high)) = self.value.split_once(['-', ':']) else {
-            return Err(format!("'{}' is not a range; write one such as 4k-64k", self.show()));
-        };
-        let (min, max) = (self.with(low).block()?, self.with(high).block()?);
-        match min.cmp(&max) {
-            std::cmp::Ordering::Less => Ok(BlockSize::Range { min, max }),
-            std::cmp::Ordering::Equal => Ok(BlockSize::Fixed(min)),
-            std::cmp::Ordering::Greater => Err(format!(
-                "'{}' is a range from large to small; write {}-{}",
-                self.show(),
-                in_units(max.into()),
-                in_units(min.into())
-            )),
-        }
-    }
-
-    /// `4k/60:16k/40`; entries without a percentage share what is left.
-    fn block_split(&self) -> Result<BlockSize, String> {
-        let entries: Vec<&str> = self.value.split(':').collect();
-        if entries.len() > SPLIT_ENTRIES_MAX {
-            return Err(format!(
-                "'{}' has {} entries; at most {SPLIT_ENTRIES_MAX}",
-                self.show(),
-                entries.len()
-            ));
-        }
-        let mut parts: Vec<(u32, Option<u8>)> = Vec::new();
-        for entry in entries {
-            let (size, pct) = entry.split_once('/').unwrap_or((entry, ""));
-            let pct = if pct.trim().is_empty() { None } else { Some(self.with(pct).percent()?) };
-            parts.push((self.with(size).block()?, pct));
-        }
-        let total: u32 = parts.iter().filter_map(|p| p.1).map(u32::from).sum();
-        let open = u32::try_from(parts.iter().filter(|p| p.1.is_none()).count()).unwrap_or(u32::MAX);
-        if total > 100 || (total < 100 && open == 0) {
-            return Err(format!("the percentages of '{}' add up to {total}, not 100", self.show()));
-        }
-        // What does not divide evenly goes to the first ones, so that the sum is 100.
-        let left = 100 - total;
-        let mut extra = left.checked_rem(open).unwrap_or(0);
-        let share = left.checked_div(open).unwrap_or(0);
-        let fill = |pct: Option<u8>| {
-            pct.unwrap_or_else(|| {
-                let one = u32::from(extra > 0);
-                extra -= one;
-                u8::try_from(share + one).unwrap_or(100)
-            })
-        };
-        let pcts: Vec<u8> = parts.iter().map(|p| p.1).map(fill).collect();
-        Ok(BlockSize::Split(parts.iter().map(|p| p.0).zip(pcts).collect()))
-    }
-
-    /// `zipf:1.2`, `pareto:0.2`, `normal:50`, `random`.
-    fn distribution(&self) -> Result<Distribution, String> {
-        let (name, parameter) =
-            self.value.split_once(':').map_or((self.value, None), |(n, p)| (n, Some(p.trim())));
-        let (low, high, example) = match name {
-            "random" if parameter.is_none() => return Ok(Distribution::Uniform),
-            "zipf" => (0.0, 10.0, "zipf:1.2"),
-            "pareto" => (0.0, 1.0, "pareto:0.2"),
-            "normal" => (0.0, 100.0, "normal:20"),
-            "zoned" | "zoned_abs" => {
-                return self.random_zones(parameter.unwrap_or(""), name == "zoned").map(Distribution::Zoned);
-            }
-            _ => {
-                let known = ["random", "zipf", "pareto", "normal", "zoned", "zoned_abs"];
-                return Err(self.with(name).unknown(known.into_iter()));
-            }
-        };
-        let Some(parameter) = parameter else {
-            return Err(format!("'{}' has no parameter; write {}={example}", self.show(), self.key));
-        };
-        let value = parameter.parse::<f64>().ok().filter(|v| v.is_finite() && *v > low && *v <= high);
-        match (name, value) {
-            ("zipf", Some(v)) if v.to_bits() == 1.0_f64.to_bits() => {
-                Err(format!("'{}' does not exist; theta is anything but 1: zipf:1.01", self.show()))
-            }
-            ("zipf", Some(v)) => Ok(Distribution::Zipf(v)),
-            ("pareto", Some(v)) if v < 1.0 => Ok(Distribution::Pareto(v)),
-            ("normal", Some(v)) => Ok(Distribution::Normal(v)),
-            _ => Err(format!(
-                "'{}' is out of range; {name} takes a number above {low} and up to {high}, such as {example}",
-                self.show()
-            )),
-        }
-    }
-
-    /// `60/10:40/90`: percent of the calls, and percent of the range or bytes. The last may be the rest:
-    /// `40/`.
-    fn random_zones(&self, list: &str, in_percent: bool) -> Result<Vec<RandomZone>, String> {
-        let wrong = |why: &str| format!("'{}': {why}, such as zoned:60/10:40/90", self.show());
-        let entries: Vec<&str> = list.split(':').collect();
-        if entries.len() > RANDOM_ZONES_MAX {
-            return Err(wrong(&format!("at most {RANDOM_ZONES_MAX} parts")));
-        }
-        let mut zones = Vec::new();
-        for (i, entry) in entries.iter().enumerate() {
-            let Some((percent, size)) = entry.split_once('/') else {
-                return Err(wrong("a part is a share of the calls and a size"));
-            };
-            let percent = self.with(percent).percent()?;
-            let size = match size.trim() {
-                "" if i + 1 == entries.len() => None,
-                "" => return Err(wrong("only the last part may be the rest of the range")),
-                size if in_percent => Some(Size::Percent(self.with(size).percent()?)),
-                size => Some(Size::Bytes(self.with(size).bytes()?)),
-            };
-            zones.push((percent, size));
-        }
-        let shares: u32 = zones.iter().map(|z| u32::from(z.0)).sum();
-        if shares != 100 {
-            return Err(wrong(&format!("the shares of the calls add up to {shares}, not 100")));
-        }
-        let percent = |size| if let Some(Size::Percent(p)) = size { u32::from(p) } else { 0 };
-        let taken: u32 = zones.iter().map(|z| percent(z.1)).sum();
-        if taken > 100 || (taken == 100 && zones.iter().any(|z| z.1.is_none())) {
-            return Err(wrong(&format!("the sizes add up to {taken} percent and leave no room")));
-        }
-        // The rest of sizes in bytes is as long as the range, and cut off at its end.
-        let rest = Size::Percent(100 - u8::try_from(taken).unwrap_or(100));
-        let zone = |(percent, size): (u8, Option<Size>)| RandomZone { percent, size: size.unwrap_or(rest) };
-        Ok(zones.into_iter().map(zone).collect())
     }
 
     /// A colon-separated list, in which `\:` is a colon.
@@ -674,7 +581,10 @@ impl Arg<'_> {
     fn zone_mode(&self) -> Result<bool, String> {
         match self.word(&[("none", Some(false)), ("strided", Some(true)), ("zbd", None)])? {
             Some(strided) => Ok(strided),
-            None => Err(format!("'{}': zoned disks are not simulated; write zonemode=strided", self.show())),
+            None => Err(format!(
+                "'{}' is about zoned disks, and none of the disk models has zones; zonemode=strided has gaps without",
+                self.show()
+            )),
         }
     }
 

@@ -4,6 +4,7 @@
 //! line ─► [heading]          the draft so far becomes a job; a copy of the global draft is the next one
 //!       ─► key=value | key    the option's setter changes the draft
 //!       ─► # … ; … blank      nothing;  #!fh_key=value is an option that fio skips as a comment
+//!       ─► include FILE    the lines of another file, which begins no section
 //! end of section ─► finish.rs what can only be judged together: direct and buffered, size and block, …
 //! ```
 
@@ -13,8 +14,8 @@ use super::engines::refusal_of_option;
 use super::error::{JobError, clean};
 use super::finish::{At, finish};
 use super::groups::Cgroups;
-use super::load::Engine;
-use super::model::{Job, JobFile};
+use super::load::{Engine, Size};
+use super::model::{Job, JobFile, Written};
 use super::nearest::nearest;
 use super::options::{Effect, all_keys, find};
 use super::surroundings::Surroundings;
@@ -56,31 +57,28 @@ pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Resul
     // Some editors put this mark before a text in UTF-8. fio would take it for a part of the first line.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parser = Parser::default();
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     for (line, number) in text.lines().zip(1..) {
         parser.line(line, number, around).map_err(fail)?;
     }
-    parser.end().map_err(fail)?;
-    if parser.jobs.is_empty() {
-        return Err(fail((
-            0,
-            "there is no job in it; add a section such as [reader] with size=1g".to_owned(),
-        )));
-    }
-    parser.check_flows().map_err(fail)?;
-    parser.check_steady_states().map_err(fail)?;
-    let notes = parser.notes();
-    let names: Vec<&str> = parser.jobs.iter().map(|job| job.name.as_str()).collect();
-    let (cgroups, changes) = parser.cgroups.finish(&names).map_err(fail)?;
-    let disks = parser.disks.finish().map_err(|message| fail((0, message)))?;
-    Ok(JobFile {
-        file_name: file_name.to_owned(),
-        notes,
-        jobs: parser.jobs,
-        disks,
-        cpus: parser.cpus.map(|c| c.0),
-        cgroups,
-        changes,
+    parser.finish(file_name).map_err(|(line, message)| match (line, message.is_empty()) {
+        (_, true) => fail((0, no_job(text))),
+        _ => fail((line, message)),
     })
+}
+
+/// What some editors put in front of a text in UTF-8.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// What is said of a file without a job.
+pub(super) fn no_job(text: &str) -> String {
+    let is_global = text.lines().any(|line| line.trim_start().starts_with("[global"));
+    if is_global {
+        return "there is no job in it, only [global], and fio would run nothing either; add a section such as \
+                [reader] with size=1g"
+            .to_owned();
+    }
+    "there is no job in it; add a section such as [reader] with size=1g".to_owned()
 }
 
 /// Reads a job file from bytes that may not be text.
@@ -108,7 +106,7 @@ pub fn not_utf8(bytes: &[u8]) -> &'static str {
 
 /// What the lines so far have left.
 #[derive(Default)]
-struct Parser {
+pub(super) struct Parser {
     jobs: Vec<Job>,
     cgroups: Cgroups,
     disks: Disks,
@@ -119,6 +117,14 @@ struct Parser {
     cpus: Option<(u32, u32)>,
     ignored: Vec<&'static str>,
     remarks: Vec<String>,
+    /// Remarks about jobs, each with the names of the jobs that it is about.
+    of_jobs: Vec<(String, Vec<String>)>,
+    written: Written,
+    /// How many files around the line include it, and how many were included so far.
+    included: (u32, u32),
+    /// The sections of files that are read; empty: all.
+    only: Vec<String>,
+    is_in_file: bool,
 }
 
 /// The section that lines belong to.
@@ -127,11 +133,58 @@ enum Section {
     #[default]
     None,
     Global,
+    /// One that was not chosen.
+    Skipped,
     Job(Box<Draft>),
 }
 
 impl Parser {
-    fn line(&mut self, raw: &str, number: u32, around: &Surroundings<'_>) -> At<()> {
+    /// The job file. An empty message: there is no job.
+    pub(super) fn finish(mut self, file_name: &str) -> At<JobFile> {
+        self.end()?;
+        if self.jobs.is_empty() {
+            return Err((0, String::new()));
+        }
+        self.check_flows()?;
+        self.check_steady_states()?;
+        let notes = self.notes();
+        let names: Vec<&str> = self.jobs.iter().map(|job| job.name.as_str()).collect();
+        let (cgroups, changes) = self.cgroups.finish(&names)?;
+        let disks = self.disks.finish().map_err(|message| (0, message))?;
+        Ok(JobFile {
+            file_name: file_name.to_owned(),
+            notes,
+            jobs: self.jobs,
+            disks,
+            cpus: self.cpus.map(|c| c.0),
+            cgroups,
+            changes,
+            written: self.written,
+        })
+    }
+
+    /// An option that changes nothing.
+    pub(super) fn ignore(&mut self, name: &'static str) {
+        if !self.ignored.contains(&name) {
+            self.ignored.push(name);
+        }
+    }
+
+    /// Of the sections of job files, those with such names are read.
+    pub(super) fn choose(&mut self, name: &str) {
+        self.only.push(name.to_owned());
+    }
+
+    /// Another file begins, outside a section.
+    pub(super) fn close(&mut self) -> At<()> {
+        self.end()?;
+        self.section = Section::None;
+        self.is_in_file = true;
+        Ok(())
+    }
+
+    /// Reads a line of a job file.
+    pub(super) fn line(&mut self, raw: &str, number: u32, around: &Surroundings<'_>) -> At<()> {
         if raw.len() > LINE_BYTES_MAX {
             return Err((number, format!("the line has {} bytes; at most {LINE_BYTES_MAX}", raw.len())));
         }
@@ -140,9 +193,48 @@ impl Parser {
             return Ok(());
         }
         match line.strip_prefix('[') {
+            Some(_) if self.included.0 > 0 => {
+                Err((number, "an included file begins no section; put its options there alone".to_owned()))
+            }
             Some(rest) => self.heading(rest, number),
-            None => self.option(line, number, around).map_err(|message| (number, message)),
+            None => match included(line) {
+                Some(path) => self.include(path, number, around).map_err(|message| (number, message)),
+                None => self.option(line, number, around).map_err(|message| (number, message)),
+            },
         }
+    }
+
+    /// `include FILE`: the options of another file, as if they stood here.
+    //= fio-3.33: "No new sections in included files", "outside of [] job section", seen
+    fn include(&mut self, path: &str, line: u32, around: &Surroundings<'_>) -> Result<(), String> {
+        let shown = clean(path);
+        if matches!(self.section, Section::None) {
+            return Err(format!(
+                "'include {shown}' is outside a section; put it below [global] or a job's [name]"
+            ));
+        }
+        let (depth, count) = self.included;
+        if depth >= INCLUDE_DEPTH_MAX || count >= INCLUDES_MAX {
+            return Err(format!("'include {shown}': files include each other without an end"));
+        }
+        let Some(read) = around.include else {
+            return Err(format!(
+                "'include {shown}': other files cannot be read here; put the options into this file"
+            ));
+        };
+        let bytes = read(path)?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| format!("'{shown}' is not a text in UTF-8"))?;
+        if text.len() > BYTES_MAX {
+            return Err(format!("'{shown}' has {} bytes; a job file has at most 1m", text.len()));
+        }
+        self.included = (depth + 1, count + 1);
+        for (text, inside) in text.lines().zip(1_u32..) {
+            // Options of an included file count as given in the line that includes it.
+            let wrong = |message| format!("in the included '{shown}', line {inside}: {message}");
+            self.line(text, line, around).map_err(|(_, message)| wrong(message))?;
+        }
+        self.included.0 = depth;
+        Ok(())
     }
 
     fn heading(&mut self, rest: &str, line: u32) -> At<()> {
@@ -153,6 +245,11 @@ impl Parser {
             }
             Some((name, _)) => name.trim(),
         };
+        self.begin(name, line)
+    }
+
+    /// A section of that name begins.
+    pub(super) fn begin(&mut self, name: &str, line: u32) -> At<()> {
         self.end()?;
         // fio takes every name that starts with "global" for a global section.
         //= fio-3.33 init.c section names
@@ -166,6 +263,10 @@ impl Parser {
         if name.is_empty() {
             return Err((line, "the section heading is empty; write a name such as [reader]".to_owned()));
         }
+        if self.is_in_file && !self.only.is_empty() && !self.only.iter().any(|only| only == name) {
+            self.section = Section::Skipped;
+            return Ok(());
+        }
         let mut draft = self.global.clone();
         name.clone_into(&mut draft.job.name);
         draft.job.line = line;
@@ -173,25 +274,34 @@ impl Parser {
         Ok(())
     }
 
-    fn option(&mut self, text: &str, line: u32, around: &Surroundings<'_>) -> Result<(), String> {
-        let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k.trim(), Some(v.trim())));
-        if key.starts_with("include ") || key == "include" {
-            return Err("'include' is not supported; put the options into this file".to_owned());
+    /// An option of the section: `key=value`, or the key alone.
+    pub(super) fn option(&mut self, text: &str, line: u32, around: &Surroundings<'_>) -> Result<(), String> {
+        if matches!(self.section, Section::Skipped) {
+            return Ok(());
         }
+        let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k.trim(), Some(v.trim())));
         let Some((name, effect)) = find(key) else { return Err(unknown_option(key)) };
         let shown = clean(text);
         let expanded = value.map(|value| around.expand(value, &shown)).transpose()?;
         let value = expanded.as_deref();
-        let draft = match &mut self.section {
-            Section::None => {
-                return Err(format!(
-                    "'{shown}' is outside a section; put it below [global] or a job's [name]"
-                ));
-            }
-            Section::Global => &mut self.global,
-            Section::Job(draft) => draft.as_mut(),
+        if matches!(self.section, Section::None) {
+            return Err(format!("'{shown}' is outside a section; put it below [global] or a job's [name]"));
+        }
+        let written = match &self.section {
+            Section::Job(draft) => self.written.jobs.entry(draft.job.line).or_default(),
+            _ => &mut self.written.global,
         };
-        let arg = Arg { key, value: value.unwrap_or(""), kb_base: draft.kb_base.unwrap_or(1024) };
+        if let Some(value) = value {
+            written.retain(|(option, _)| *option != name);
+            written.push((name, value.to_owned()));
+        }
+        let draft = match &mut self.section {
+            Section::Job(draft) => draft.as_mut(),
+            _ => &mut self.global,
+        };
+        let kb_base = draft.kb_base.unwrap_or(1024);
+        let decimals = key.starts_with("fh_");
+        let arg = Arg { key, value: value.unwrap_or(""), kb_base, decimals };
         let has_value = !arg.value.is_empty();
         match effect {
             Effect::Set(_) | Effect::Groups(_) if !has_value => {
@@ -202,13 +312,9 @@ impl Parser {
             Effect::Groups(say) => say(&mut self.cgroups, draft, &arg, line)?,
             Effect::Switch(set) if value.is_none() => set(draft, true),
             Effect::Switch(set) => set(draft, arg.flag()?),
-            Effect::Refused if !matches!(arg.value, "0" | "none") => {
-                return Err(format!("option '{key}' is not simulated, and would change the load; remove it"));
-            }
+            Effect::Refused if !matches!(arg.value, "0" | "none") => return Err(refused(name, key)),
             Effect::Refused | Effect::Ignored => {
-                if !self.ignored.contains(&name) {
-                    self.ignored.push(name);
-                }
+                self.ignore(name);
                 return Ok(());
             }
         }
@@ -250,8 +356,8 @@ impl Parser {
                 ),
             ));
         }
+        remarks.into_iter().for_each(|r| self.remark_of_job(&job.name, r));
         self.jobs.push(job);
-        remarks.into_iter().for_each(|r| self.remark(r));
         Ok(())
     }
 
@@ -273,21 +379,29 @@ impl Parser {
     /// Files of a job without a size are there already: a job above has made them.
     //= fio-3.33: "you need to specify size=", seen for files that are not there or that a job below makes
     fn check_size(&self, job: &Job) -> At<()> {
-        if job.size.is_some() || job.filesize.is_some() || job.program.is_some() || job.is_raw_disk() {
+        let makes_files = job.filesize.is_some() || job.size.is_some_and(|s| matches!(s, Size::Bytes(_)));
+        if makes_files || job.program.is_some() || job.is_raw_disk() || job.engine == Engine::Null {
             return Ok(());
         }
-        let above = || self.jobs.iter().filter(|j| j.engine != Engine::Null);
-        match job.filenames.iter().find(|name| !above().any(|j| j.has_file(name))) {
-            Some(name) => Err((
-                job.line,
-                format!(
-                    "job '{}' has no size, and no job above it makes its file '{}'; write one such as size=1g",
-                    clean(&job.name),
-                    clean(name)
+        let makes = |j: &&Job| j.engine != Engine::Null && (j.filesize.is_some() || j.size.is_some());
+        let above = || self.jobs.iter().filter(makes);
+        let names = (0..job.numjobs).flat_map(|clone| job.file_names(clone));
+        let (name, shown) = match names.into_iter().find(|name| !above().any(|j| j.has_file(name))) {
+            Some(file) => (clean(&job.name), clean(&file)),
+            None => return Ok(()),
+        };
+        Err((
+            job.line,
+            match job.size {
+                Some(Size::Percent(p)) => format!(
+                    "job '{name}': size={p}% is a share of its file, and no job above it makes its file \
+                     '{shown}'; write a size such as size=1g, or filesize= beside it"
                 ),
-            )),
-            None => Ok(()),
-        }
+                _ => format!(
+                    "job '{name}' has no size, and no job above it makes its file '{shown}'; write one such as size=1g"
+                ),
+            },
+        ))
     }
 
     /// A job waits for one above it, of which there is one.
@@ -341,6 +455,16 @@ impl Parser {
         }
     }
 
+    /// A note about a job: one for all jobs that it is about.
+    fn remark_of_job(&mut self, job: &str, remark: String) {
+        let shown = clean(job);
+        match self.of_jobs.iter_mut().find(|(text, _)| *text == remark) {
+            Some((_, jobs)) if jobs.contains(&shown) => {}
+            Some((_, jobs)) => jobs.push(shown),
+            None => self.of_jobs.push((remark, vec![shown])),
+        }
+    }
+
     /// A note, once.
     fn remark(&mut self, note: String) {
         if !self.remarks.contains(&note) && self.remarks.len() < NOTES_MAX {
@@ -349,6 +473,9 @@ impl Parser {
     }
 
     fn notes(&mut self) -> Vec<String> {
+        for (text, jobs) in std::mem::take(&mut self.of_jobs) {
+            self.remark(format!("{}: {text}", some_jobs(&jobs)));
+        }
         let mut notes = std::mem::take(&mut self.remarks);
         if !self.ignored.is_empty() {
             notes.push(format!("ignored: {} (no effect in a simulation)", self.ignored.join(", ")));
@@ -357,8 +484,48 @@ impl Parser {
     }
 }
 
+/// Names of jobs for a note: all of a few.
+fn some_jobs(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let quoted: Vec<String> = names.iter().take(SHOWN).map(|name| format!("'{name}'")).collect();
+    match names.len() {
+        1 => format!("job {}", quoted[0]),
+        n if n > SHOWN => format!("jobs {} and {} more", quoted.join(", "), n - SHOWN),
+        _ => format!("jobs {}", quoted.join(", ")),
+    }
+}
+
 /// The most notes about a job file. More would not be read.
 const NOTES_MAX: usize = 50;
+/// How deep files may include each other, and how many may be included.
+const INCLUDE_DEPTH_MAX: u32 = 16;
+const INCLUDES_MAX: u32 = 256;
+
+/// The file that a line includes: `include FILE`, or `include=FILE`.
+fn included(line: &str) -> Option<&str> {
+    let path = line.strip_prefix("include")?;
+    let path = path.strip_prefix([' ', '\t', '='])?.trim();
+    (!path.is_empty()).then_some(path)
+}
+
+/// Why an option of fio's is refused.
+fn refused(name: &str, key: &str) -> String {
+    let why = match name {
+        "zone_reset_frequency"
+        | "zone_reset_threshold"
+        | "zonecapacity"
+        | "max_open_zones"
+        | "job_max_open_zones"
+        | "ignore_zone_limits"
+        | "read_beyond_wp" => "is about zoned disks, and none of the disk models has zones; remove it",
+        "trim_percentage" | "trim_backlog" | "trim_backlog_batch" | "trim_verify_zero" => {
+            "trims what was written and verified, which is not simulated; remove it, or use rw=trim in a job of its own"
+        }
+        "verify_only" => "reads what an earlier run has written, which is not simulated; use rw=read",
+        _ => "is not simulated, and would change the load; remove it",
+    };
+    format!("option '{key}' {why}")
+}
 
 /// The line without its comment. fio ends a line at `#` or `;`, wherever they are. After `#!` at the start of
 /// a line an option of ours is an option: fio sees a comment, we see `fh_…`.
@@ -369,7 +536,7 @@ fn strip_comment(line: &str) -> &str {
     line.find(['#', ';']).map_or(line, |end| &line[..end])
 }
 
-fn unknown_option(key: &str) -> String {
+pub(super) fn unknown_option(key: &str) -> String {
     if let Some(why) = refusal_of_option(key) {
         return why;
     }

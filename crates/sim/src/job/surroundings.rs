@@ -21,6 +21,8 @@ use std::borrow::Cow;
 pub struct Surroundings<'a> {
     /// The value of a variable of the environment; `None` if it is not set.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// Reads a file that the job file includes, or says what is wrong with it; `None` if no file can be read.
+    pub include: Option<&'a dyn Fn(&str) -> Result<Vec<u8>, String>>,
     /// The host that `$ncpus` and `$mb_memory` are about; `None` if there is not one host.
     pub host: Option<&'a Host>,
 }
@@ -31,8 +33,8 @@ const PAGE_BYTES: u64 = 4096;
 const EXPANDED_MAX: usize = super::LINE_BYTES_MAX;
 
 impl Surroundings<'_> {
-    /// An environment without variables and without a host.
-    pub const NONE: Surroundings<'static> = Surroundings { variable: &|_| None, host: None };
+    /// An environment without variables, without other files and without a host.
+    pub const NONE: Surroundings<'static> = Surroundings { variable: &|_| None, include: None, host: None };
 
     /// The value with everything filled in.
     pub(super) fn expand<'v>(&self, value: &'v str, shown: &str) -> Result<Cow<'v, str>, String> {
@@ -142,7 +144,7 @@ mod tests {
             "DEEP" => Some("$ncpus".to_owned()),
             _ => None,
         };
-        let around = Surroundings { variable: &variable, host: Some(&host) };
+        let around = Surroundings { variable: &variable, include: None, host: Some(&host) };
         around.expand(value, "o=v").map(Cow::into_owned)
     }
 

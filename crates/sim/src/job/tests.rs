@@ -145,7 +145,7 @@ fn sizes_take_fios_units() {
         ("4kb", 4096),
         ("4KiB", 4096),
         ("0x1000", 4096),
-        ("1.5m", 1_572_864),
+        ("1536k", 1_572_864),
         ("2g", 2 << 30),
         ("1t", 1 << 40),
     ] {
@@ -153,7 +153,7 @@ fn sizes_take_fios_units() {
     }
     assert_eq!(job("kb_base=1000\nbs=512\nsize=4k").size, Some(Size::Bytes(4000)));
     assert_eq!(job("kb_base=1000\nbs=512\nsize=4KiB").size, Some(Size::Bytes(4096)));
-    assert_eq!(job("size=10%").size, Some(Size::Percent(10)));
+    assert_eq!(job("filename=/dev/sda\nsize=10%").size, Some(Size::Percent(10)));
     assert_eq!(Size::Percent(10).bytes_of(1 << 60), (1 << 60) / 10);
     assert_eq!(Size::Percent(100).bytes_of(12_345), 12_345);
 }
@@ -171,7 +171,6 @@ fn times_take_fios_units_and_fios_bare_meaning() {
         ("30", Duration::from_secs(30)),
         ("30s", Duration::from_secs(30)),
         ("1500ms", Duration::from_ms(1500)),
-        ("1.5s", Duration::from_ms(1500)),
         ("2m", Duration::from_secs(120)),
         ("1h", Duration::from_secs(3600)),
         ("100us", Duration::from_us(100)),
@@ -225,7 +224,7 @@ fn block_ranges_and_splits() {
     assert_eq!(job("bssplit=4k/60:16k/40").bs.read, BlockSize::Split(vec![(4096, 60), (16384, 40)]));
     assert_eq!(
         job("bssplit=4k/:8k/:16k").bs.read,
-        BlockSize::Split(vec![(4096, 34), (8192, 33), (16384, 33)]),
+        BlockSize::Split(vec![(4096, 33), (8192, 33), (16384, 34)]),
         "what is left is shared"
     );
     assert_eq!(job("bssplit=4k/100,8k/100").bs.write, BlockSize::Split(vec![(8192, 100)]));
@@ -379,12 +378,12 @@ fn our_own_options() {
 #[test]
 fn options_without_effect_are_listed_once() {
     let f = ok(
-        "[global]\nsize=1g\nthread\ngtod_reduce=1\n[a]\nthread\ndirectory=/mnt\n[b]\nverify=0\ndisable_bw=1\n",
+        "[global]\nsize=1g\nthread\ngtod_reduce=1\n[a]\nthread\ndirectory=/mnt\n[b]\natomic=0\ndisable_bw=1\n",
     );
     assert_eq!(
         f.notes,
         [
-            "ignored: thread, gtod_reduce, directory, verify, disable_bw_measurement (no effect in a simulation)"
+            "ignored: thread, gtod_reduce, directory, atomic, disable_bw_measurement (no effect in a simulation)"
         ]
     );
 }
@@ -423,8 +422,8 @@ fn typical_mistakes_get_one_line_that_says_what_would_be_right() {
         ),
         ("[j]\nsize=1g\ntime_based\n", "job.fio:3: time_based needs a runtime; add one such as runtime=30s"),
         (
-            "[j]\nsize=1g\nbssplit=4k/60:16k/60\n",
-            "job.fio:3: the percentages of 'bssplit=4k/60:16k/60' add up to 120, not 100",
+            "[j]\nsize=1g\nbssplit=4k/60:16k/60:32k:64k\n",
+            "job.fio:3: the percentages of 'bssplit=4k/60:16k/60:32k:64k' add up to 120, and leave nothing for 2 entries without one",
         ),
         (
             "[j]\nsize=1g\ndirect=1\nbs=1000\n",
@@ -457,10 +456,21 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ("=5", "there is no option in front of '='"),
     ("gibberish", "unknown option 'gibberish'"),
     ("bs=abc", "'bs=abc' is not a size; write one such as 4k, 1m or 10g"),
-    ("bs=0", "'bs=0' is out of range; 1 to 1g"),
+    ("bs=0", "'bs=0' is out of range; 1 to 2g"),
     ("bs=4k,4k,4k,4k", "'bs=4k,4k,4k,4k' has 4 entries; at most three: reads, writes, trims"),
     ("bs=(4*1024)", "'bs=(4*1024)' is an expression, which is not supported; write the number"),
-    ("bs=1.0001k", "'bs=1.0001k' is not a whole number of bytes"),
+    (
+        "bs=1.0001k",
+        "'bs=1.0001k': fio reads up to the decimal point and takes it for 1 without a unit; write a whole number",
+    ),
+    (
+        "runtime=1.5s",
+        "'runtime=1.5s': fio reads up to the decimal point and takes it for 1 without a unit; write a whole number, such as runtime=1500ms",
+    ),
+    (
+        "iodepth=1.5",
+        "'iodepth=1.5': fio reads up to the decimal point and takes it for 1 without a unit; write a whole number",
+    ),
     (
         "size=99999999999999999999",
         "'size=99999999999999999999' is not a size; write one such as 4k, 1m or 10g",
@@ -470,7 +480,7 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ("size=0", "'size=0' leaves nothing to do; write a size such as size=1g"),
     ("bsrange=64k-4k", "'bsrange=64k-4k' is a range from large to small; write 4k-64k"),
     ("bsrange=4k", "'bsrange=4k' is not a range; write one such as 4k-64k"),
-    ("bssplit=4k/50:8k/40", "the percentages of 'bssplit=4k/50:8k/40' add up to 90, not 100"),
+    ("bssplit=:", "'bssplit=:' has no entry; write one such as 4k/60:16k/40"),
     ("runtime=30x", "bad unit 'x' in 'runtime=30x'; times are in us, ms, s, m, h or d"),
     ("runtime=-1", "'runtime=-1' is negative; write a time such as 8ms or 30s"),
     ("runtime=9999999d", "'runtime=9999999d' is out of range; at most ten years"),
@@ -505,7 +515,24 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ("zonesize=16k", "zonesize has no zones to act on; add zonemode=strided"),
     ("zoneskip=16k", "zoneskip has no zones to act on; add zonemode=strided"),
     ("zonemode=strided", "zonemode=strided needs a zonesize; add one such as zonesize=16k"),
-    ("zonemode=zbd", "'zonemode=zbd': zoned disks are not simulated; write zonemode=strided"),
+    (
+        "zonemode=zbd",
+        "'zonemode=zbd' is about zoned disks, and none of the disk models has zones; zonemode=strided has gaps without",
+    ),
+    (
+        "max_open_zones=4",
+        "option 'max_open_zones' is about zoned disks, and none of the disk models has zones; remove it",
+    ),
+    (
+        "size=10%",
+        "job 'j': size=10% is a share of its file, and no job above it makes its file 'j.0.0'; write a size such as size=1g, or filesize= beside it",
+    ),
+    ("filesize=64k-16k", "'filesize=64k-16k' is a range from large to small; write 16k-64k"),
+    (
+        "file_service_type=zipf:1.2",
+        "'file_service_type=zipf:1.2' prefers some files to others, which is not simulated; use random, or random_distribution=",
+    ),
+    ("percentile_list=101", "'percentile_list=101' is out of range; 0 to 100, such as 99.9"),
     ("zonemode=stride", "unknown value 'stride' for 'zonemode'; did you mean 'strided'?"),
     ("zonesize=1000", "'zonesize=1000' is not a multiple of 512 bytes"),
     ("zoneskip=3z", "'zoneskip=3z' counts zones of a zoned disk, which is not simulated"),
@@ -558,8 +585,12 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ("fh_at=5s move j", "'fh_at=move j' names no cgroup; write move JOB PATH"),
     ("fh_at=5s remove /", "the root cannot be removed"),
     (
-        "random_distribution=zipf",
-        "'random_distribution=zipf' has no parameter; write random_distribution=zipf:1.2",
+        "random_distribution=normal",
+        "'random_distribution=normal' has no parameter; write random_distribution=normal:20",
+    ),
+    (
+        "random_distribution=zipf:1.2:2",
+        "'random_distribution=zipf:1.2:2': the center '2' is out of range; a number from 0 to 1, such as 0.5",
     ),
     (
         "random_distribution=zipf:1",
@@ -571,14 +602,22 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ),
     ("random_distribution=zpif:1", "unknown value 'zpif' for 'random_distribution'; did you mean 'zipf'?"),
     ("rw=randread:k", "'rw=randread:k': 'rw=k' is not a number; write one such as 1"),
-    ("rw=trimwrite", "'rw=trimwrite' is not simulated; use trim, or two jobs"),
-    ("verify=crc32c", "option 'verify' is not simulated, and would change the load; remove it"),
+    ("rw=trimwrite\nbs=4k,8k,4k", "with rw=trimwrite, trims and writes have one block size; write one"),
+    ("verify=crc33", "unknown value 'crc33' for 'verify'; did you mean 'crc32'?"),
+    (
+        "trim_percentage=10",
+        "option 'trim_percentage' trims what was written and verified, which is not simulated; remove it, or use rw=trim in a job of its own",
+    ),
+    ("atomic=1", "option 'atomic' is not simulated, and would change the load; remove it"),
     (
         "size=${SIZE}",
         "'size=${SIZE}': the environment variable 'SIZE' is not set; run it with SIZE=… in front",
     ),
     ("numjobs=$ncpus", "'numjobs=$ncpus': $ncpus is a host's, and there is not one host; write the value"),
-    ("include other.fio", "'include' is not supported; put the options into this file"),
+    (
+        "include other.fio",
+        "'include other.fio': other files cannot be read here; put the options into this file",
+    ),
     (
         "filename=/dev/sda:a",
         "'filename=/dev/sda:a' mixes disks with files; give the files a job of their own",
@@ -605,7 +644,10 @@ fn rarer_mistakes() {
 #[test]
 fn a_file_without_jobs_and_one_too_large_are_refused() {
     assert_eq!(error(""), "job.fio: there is no job in it; add a section such as [reader] with size=1g");
-    assert_eq!(error("[global]\nsize=1g\n"), error(""));
+    assert_eq!(
+        error("[global]\nsize=1g\n"),
+        "job.fio: there is no job in it, only [global], and fio would run nothing either; add a section such as [reader] with size=1g"
+    );
     assert_eq!(
         error(&"#".repeat(BYTES_MAX + 1)),
         "job.fio: the file has 1048577 bytes; a job file has at most 1m"

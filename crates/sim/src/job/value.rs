@@ -1,13 +1,17 @@
 //! Values with fio's units: sizes, times, numbers, words, lists.
 //!
 //! ```text
-//! size   4k  4KiB  1.5m  0x1000  10%      k = 1024 (1000 after kb_base=1000); no unit: bytes
-//! time   8ms  30s  2m  98.4us             no unit: what fio takes the option to be in, or refused
+//! size   4k  4KiB  1536k  0x1000  10%     k = 1024 (1000 after kb_base=1000); no unit: bytes
+//! time   8ms  30s  2m  1500us             no unit: what fio takes the option to be in, or refused
 //! list   4k,8k                            reads 4k, writes and trims 8k; an empty entry keeps what was set before
 //! ```
 //!
 //! One trap: with fio's default `kb_base=1024` the binary prefixes are *reversed*, `4KiB` is 4000 bytes to
 //! fio. Here `KiB` is 1024 always, and a note says so.
+//!
+//! Another one: fio stops reading a size, a time or a whole number at a decimal point, and loses the unit
+//! behind it: `size=1.5m` is 1 byte to fio, `runtime=1.9s` is 1 s, `runtime=1900.9ms` is 1900 s. So options
+//! of fio take none; Fairhead's own do (`fh_think=98.4us`).
 //
 //= fio-3.33 HOWTO "Parameter types"
 
@@ -22,7 +26,7 @@ use super::nearest::nearest;
 const BYTES_MAX: u64 = 1 << 53;
 
 /// The largest block: far beyond any request, and it keeps a call's bytes in 32 bits.
-const BLOCK_BYTES_MAX: u64 = 1 << 30;
+const BLOCK_BYTES_MAX: u64 = 1 << 31;
 
 /// No time may exceed ten years, so that a few can be added.
 const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
@@ -40,7 +44,7 @@ const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 /// ```
 pub fn time_value(key: &str, value: &str) -> Result<Duration, String> {
     let bare = if value == "0" { BareTime::Seconds } else { BareTime::Refused };
-    Arg { key, value, kb_base: 1024 }.time(bare)
+    Arg::own(key, value).time(bare)
 }
 
 /// Parses the size in `key=value`, in bytes, for options outside of job files. A number without a unit is
@@ -49,7 +53,7 @@ pub fn time_value(key: &str, value: &str) -> Result<Duration, String> {
 /// # Errors
 /// One line that says what is wrong and what would be right.
 pub fn size_value(key: &str, value: &str) -> Result<u64, String> {
-    let arg = Arg { key, value, kb_base: 1024 };
+    let arg = Arg::own(key, value);
     let bytes = arg.bytes()?;
     if bytes != 0 && value.ends_with(|c: char| c.is_ascii_digit()) {
         return Err(format!("'{}' has no unit; write k, m or g: {key}=4k", arg.show()));
@@ -66,6 +70,8 @@ pub(super) struct Arg<'a> {
     pub(super) value: &'a str,
     /// 1024 or 1000: what `k` means.
     pub(super) kb_base: u64,
+    /// Whether numbers may have a decimal point: fio misreads those.
+    pub(super) decimals: bool,
 }
 
 /// In which unit fio takes a time without one.
@@ -78,6 +84,11 @@ pub(super) enum BareTime {
 }
 
 impl<'a> Arg<'a> {
+    /// An option that fio does not have.
+    pub(super) const fn own(key: &'a str, value: &'a str) -> Self {
+        Self { key, value, kb_base: 1024, decimals: true }
+    }
+
     /// Returns this option with another value, such as an entry of a list.
     pub(super) fn with(self, value: &'a str) -> Self {
         Self { value: value.trim(), ..self }
@@ -99,6 +110,7 @@ impl<'a> Arg<'a> {
             ));
         };
         let bytes = number.times(factor);
+        self.check_point(&number, || bytes.filter(|b| b.1).map(|b| in_units(b.0)))?;
         match bytes {
             Some((b, true)) if b <= BYTES_MAX => Ok(b),
             Some((_, false)) => Err(format!("'{}' is not a whole number of bytes", self.show())),
@@ -148,6 +160,7 @@ impl<'a> Arg<'a> {
         let Some(factor) = size_factor(unit, self.kb_base) else {
             return Err(format!("bad unit '{}' in '{}'; it is a plain number", clean(unit), self.show()));
         };
+        self.check_point(&number, || None)?;
         match number.times(factor) {
             Some((n, true)) if (min..=max).contains(&n) => Ok(n),
             _ => Err(format!("'{}' is out of range; {min} to {max}", self.show())),
@@ -173,10 +186,27 @@ impl<'a> Arg<'a> {
                 format!("bad unit '{}' in '{}'; times are in us, ms, s, m, h or d", clean(unit), self.show())
             })?,
         };
-        match number.times(factor) {
+        let time = number.times(factor);
+        self.check_point(&number, || time.filter(|t| t.1).map(|t| in_time_units(t.0)))?;
+        match time {
             Some((ns, _)) if ns <= TIME_NS_MAX => Ok(Duration::from_ns(ns)),
             _ => Err(format!("'{}' is out of range; at most ten years", self.show())),
         }
+    }
+
+    /// Refuses a decimal point in an option of fio's. `right` is what was meant, as a whole number with a
+    /// unit.
+    //= fio-3.33: runtime=1.9s ends after 1 s, runtime=1900.9ms not for 1900 s, bs=1.5k makes calls of a byte
+    fn check_point(&self, number: &Number, right: impl Fn() -> Option<String>) -> Result<(), String> {
+        if self.decimals || number.scale == 1 {
+            return Ok(());
+        }
+        let right = right().map(|r| format!(", such as {}={r}", self.key)).unwrap_or_default();
+        Err(format!(
+            "'{}': fio reads up to the decimal point and takes it for {} without a unit; write a whole number{right}",
+            self.show(),
+            number.whole
+        ))
     }
 
     /// 0 or 1.
@@ -352,6 +382,13 @@ pub(super) fn has_reversed_prefix(value: &str) -> bool {
             entry.trim().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').to_ascii_lowercase();
         matches!(unit.strip_suffix('b').unwrap_or(&unit), "ki" | "mi" | "gi" | "ti" | "pi")
     })
+}
+
+/// Nanoseconds in the largest unit that leaves no rest.
+fn in_time_units(ns: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let whole = units.into_iter().find(|(unit, _)| ns > 0 && ns.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{ns}ns"), |(unit, word)| format!("{}{word}", ns / unit))
 }
 
 /// `bytes` in the largest unit that leaves no rest.

@@ -11,6 +11,14 @@
 //! alone is in units of 1000 bytes per second: fio's manual says KiB/s, and fio does otherwise. A call has no
 //! submission latency of its own here, so `_slat` is empty, as with fio's psync, and `_clat` is `_lat`.
 //!
+//! `write_hist_log` has a line for each `log_hist_msec` and direction in which calls ended: ms, direction,
+//! bytes of the last call, and 1856 counts of latencies, or half of that for each step of
+//! `log_hist_coarseness`. A latency up to 64 ns has a count of its own; above, each power of two has 64. What
+//! ended after the last whole interval is in no line.
+//!
+//! With `log_unix_epoch` times are those of the simulated clock, in which the run begins at 1970-01-01
+//! 00:00:00 UTC.
+//!
 //! What it does not do: keep calls before the end of `ramp_time`, or syncs. It takes 40 bytes for each call
 //! until the files are written.
 //
@@ -34,13 +42,25 @@ pub struct Logs {
     pub interval: Duration,
     /// `log_offset`: another column with the offset in the file.
     pub offset: bool,
+    /// `write_hist_log`: a histogram of completion latencies for each `log_hist_msec`.
+    pub histogram: Option<String>,
+    /// `log_hist_msec`. Zero, the default: no histograms.
+    pub hist_interval: Duration,
+    /// `log_hist_coarseness`, 0 to 6: of how many counts one is made, as a power of two.
+    pub coarseness: u32,
+    /// `log_max_value`: the largest value of an interval instead of the mean.
+    pub maxima: bool,
+    /// `log_unix_epoch`: times are those of the clock, not from the client's first call.
+    pub of_clock: bool,
+    /// `per_job_logs=0`: clients whose logs have the same name write into one file.
+    pub shared: bool,
 }
 
 impl Logs {
     /// Whether nothing is written.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.bandwidth.is_none() && self.latency.is_none() && self.iops.is_none()
+        self.bandwidth.is_none() && self.latency.is_none() && self.iops.is_none() && self.histogram.is_none()
     }
 }
 
@@ -69,6 +89,7 @@ enum Figure {
     Iops,
     /// The submission latency: nothing.
     None,
+    Histogram,
 }
 
 /// The files of a client: name and what is in them. `part` is put between the name and its ending; empty, or
@@ -82,11 +103,13 @@ fn files(jobs: &JobFile, client: usize, part: &str) -> Vec<(String, Figure)> {
         (&logs.latency, "clat", Figure::Latency),
         (&logs.latency, "slat", Figure::None),
         (&logs.iops, "iops", Figure::Iops),
+        (&logs.histogram, "clat_hist", Figure::Histogram),
     ];
     let named = |(name, kind, figure): (&Option<String>, &str, Figure)| {
         let name = name.as_ref()?;
         let name = if name.is_empty() { &c.job.name } else { name };
-        Some((format!("{name}{part}_{kind}.{}.log", client + 1), figure))
+        let number = if logs.shared { String::new() } else { format!(".{}", client + 1) };
+        Some((format!("{name}{part}_{kind}{number}.log"), figure))
     };
     all.into_iter().filter_map(named).collect()
 }
@@ -94,7 +117,13 @@ fn files(jobs: &JobFile, client: usize, part: &str) -> Vec<(String, Figure)> {
 /// The names of all files that a run writes.
 #[must_use]
 pub fn names(jobs: &JobFile, part: &str) -> Vec<String> {
-    (0..jobs.clients().count()).flat_map(|i| files(jobs, i, part)).map(|(name, _)| name).collect()
+    let mut all: Vec<String> = Vec::new();
+    for (name, _) in (0..jobs.clients().count()).flat_map(|i| files(jobs, i, part)) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
 }
 
 impl Recorder {
@@ -105,14 +134,19 @@ impl Recorder {
         Self { clients }
     }
 
-    /// The files: names, and what is in them.
+    /// The files: names, and what is in them. Clients that share a file are in it one after the other.
     #[must_use]
     pub fn finish(self, jobs: &JobFile, part: &str) -> Vec<(String, String)> {
-        let mut all = Vec::new();
+        let mut all: Vec<(String, String)> = Vec::new();
         for (i, (_, origin, calls)) in self.clients.iter().enumerate() {
             for (name, figure) in files(jobs, i, part) {
                 let logs = jobs.clients().nth(i).map(|c| c.job.logs.clone()).unwrap_or_default();
-                all.push((name, text(&logs, figure, origin.unwrap_or_default(), calls)));
+                let origin = origin.filter(|_| !logs.of_clock).unwrap_or_default();
+                let text = text(&logs, figure, origin, calls);
+                match all.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, before)) => before.push_str(&text),
+                    None => all.push((name, text)),
+                }
             }
         }
         all
@@ -143,14 +177,17 @@ fn text(logs: &Logs, figure: Figure, origin: Duration, calls: &[Done]) -> String
     if figure == Figure::None {
         return text;
     }
+    if figure == Figure::Histogram {
+        return histograms(logs, origin, calls);
+    }
     if !logs.interval.is_zero() {
-        return means(logs.interval, figure, origin, calls);
+        return means(logs, figure, origin, calls);
     }
     for c in calls {
         let value = match figure {
             Figure::Bandwidth => c.bytes.saturating_mul(1_000_000) / c.latency.as_ns().max(1),
             Figure::Latency => c.latency.as_ns(),
-            Figure::Iops | Figure::None => 1,
+            Figure::Iops | Figure::None | Figure::Histogram => 1,
         };
         let _ = write!(text, "{}, {value}, {}, {}, ", c.at.saturating_sub(origin).as_ms(), c.way, c.bytes);
         if logs.offset {
@@ -162,8 +199,8 @@ fn text(logs: &Logs, figure: Figure, origin: Duration, calls: &[Done]) -> String
 }
 
 /// A line for each interval and direction in which a call ended.
-fn means(interval: Duration, figure: Figure, origin: Duration, calls: &[Done]) -> String {
-    let mut text = String::new();
+fn means(logs: &Logs, figure: Figure, origin: Duration, calls: &[Done]) -> String {
+    let (mut text, interval) = (String::new(), logs.interval);
     let number = |c: &Done| c.at.saturating_sub(origin).as_ns() / interval.as_ns();
     for these in calls.chunk_by(|a, b| number(a) == number(b)) {
         let end = interval * (number(&these[0]) + 1);
@@ -176,11 +213,51 @@ fn means(interval: Duration, figure: Figure, origin: Duration, calls: &[Done]) -
             let per_s = |n: u64| crate::metrics::rate(n, interval);
             let value = match figure {
                 Figure::Bandwidth => per_s(mine().map(|c| c.bytes).sum()) / 1024,
+                Figure::Latency if logs.maxima => mine().map(|c| c.latency.as_ns()).max().unwrap_or_default(),
                 Figure::Latency => mine().map(|c| c.latency.as_ns()).sum::<u64>() / count,
-                Figure::Iops | Figure::None => per_s(count),
+                Figure::Iops | Figure::None | Figure::Histogram => per_s(count),
             };
             let _ = writeln!(text, "{}, {value}, {way}, 0, 0", end.as_ms());
         }
+    }
+    text
+}
+
+/// fio's counts of latencies, and how many a power of two has, as a power of two.
+//= fio-3.33 HOWTO "write_hist_log", "log_hist_coarseness"; lines of its logs
+const COUNTS: usize = 1856;
+const STEPS_LOG2: u32 = 6;
+
+/// Which of fio's counts a latency belongs to.
+fn count_of(ns: u64) -> usize {
+    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(STEPS_LOG2 + 1);
+    let steps = 1 << STEPS_LOG2;
+    let count = if shift == 0 { ns } else { u64::from(shift) * steps + (ns >> shift) };
+    usize::try_from(count).unwrap_or(COUNTS).min(COUNTS - 1)
+}
+
+/// A line for each interval and direction, with the first call that ends when it is over.
+fn histograms(logs: &Logs, origin: Duration, calls: &[Done]) -> String {
+    let mut text = String::new();
+    if logs.hist_interval.is_zero() {
+        return text;
+    }
+    let mut since = [Duration::ZERO; 3];
+    let mut counts = [const { Vec::new() }; 3];
+    for c in calls {
+        let (way, at) = (usize::from(c.way), c.at.saturating_sub(origin));
+        counts[way].resize(COUNTS, 0_u64);
+        counts[way][count_of(c.latency.as_ns())] += 1;
+        if at.saturating_sub(since[way]) < logs.hist_interval {
+            continue;
+        }
+        since[way] = at;
+        let _ = write!(text, "{}, {way}, {}", at.as_ms(), c.bytes);
+        for sum in counts[way].chunks(1 << logs.coarseness) {
+            let _ = write!(text, ", {}", sum.iter().sum::<u64>());
+        }
+        text.push('\n');
+        counts[way].fill(0);
     }
     text
 }
@@ -216,5 +293,34 @@ mod tests {
         assert_eq!(all(Figure::Bandwidth), "500, 128, 0, 0, 0\n1000, 128, 0, 0, 0\n");
         assert_eq!(all(Figure::Iops), "500, 32, 0, 0, 0\n1000, 32, 0, 0, 0\n");
         assert_eq!(all(Figure::Latency), "500, 100500, 0, 0, 0\n1000, 100500, 0, 0, 0\n");
+        let largest = Logs { maxima: true, ..logs };
+        let text = text(&largest, Figure::Latency, Duration::ZERO, &calls);
+        assert_eq!(text, "500, 101000, 0, 0, 0\n1000, 101000, 0, 0, 0\n");
+    }
+
+    /// fio 3.33 with `log_hist_coarseness=6`: 29 counts, of which the ninth has latencies from 16.4 us.
+    #[test]
+    fn a_histogram_is_a_line_for_each_interval() {
+        let calls: Vec<Done> = (0..5).map(|i| done(i * 4, 20 + i * 30, 4096, 1)).collect();
+        let logs = Logs { hist_interval: Duration::from_ms(10), coarseness: 6, ..Logs::default() };
+        let text = text(&logs, Figure::Histogram, Duration::ZERO, &calls);
+        let fields: Vec<u64> = text.trim().split(", ").map(|f| f.parse().unwrap()).collect();
+        assert_eq!((text.lines().count(), fields.len()), (1, 3 + 29));
+        assert_eq!(fields[..3], [12, 1, 4096]);
+        // 20 us, 50 us, 80 us and 110 us are above 2^14, 2^15, 2^16 and 2^16 ns.
+        assert_eq!(fields[3 + 9..3 + 12], [1, 1, 2]);
+        assert_eq!(fields[3..].iter().sum::<u64>(), 4);
+    }
+
+    #[test]
+    fn clients_that_share_a_log_are_in_it_one_after_the_other() {
+        let text =
+            "[a]\nsize=1m\nnumjobs=2\nwrite_iops_log=o\nper_job_logs=0\n[b]\nsize=1m\nwrite_iops_log\n";
+        let jobs = crate::job::parse(text, "j").unwrap();
+        assert_eq!(names(&jobs, ""), ["o_iops.log", "b_iops.3.log"]);
+        let recorder = Recorder { clients: (0..3).map(|i| (true, None, vec![done(i, 5, 512, 0)])).collect() };
+        let files = recorder.finish(&jobs, "");
+        assert_eq!(files[0], ("o_iops.log".to_owned(), "0, 1, 0, 512, 0\n1, 1, 0, 512, 0\n".to_owned()));
+        assert_eq!(files[1], ("b_iops.3.log".to_owned(), "2, 1, 0, 512, 0\n".to_owned()));
     }
 }

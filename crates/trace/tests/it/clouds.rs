@@ -24,13 +24,8 @@ fn rows(bytes: &[u8], format: Format) -> Vec<(u64, Op, u64, u32)> {
 
 #[test]
 fn cloud_physics_with_and_without_its_header() {
-<<<<<<< HEAD:crates/trace/tests/it/clouds.rs
-    let text = include_str!("../cases/cloudphys.csv");
-    // Times in us: 5633898611441, 5633898745540, 5633898745541.
-=======
     let text = include_str!("../cases/cloudphys.csv");
     // Times in us: 5633800611441, 5633800745540, 5633800745541.
->>>>>>> traces:crates/trace/tests/clouds.rs
     let expected = [
         (0, Op::Read, 42_932_745, 1),
         (134_099, Op::Write, 42_932_746, 2),

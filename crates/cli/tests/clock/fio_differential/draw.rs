@@ -110,6 +110,11 @@ impl Draw {
             self.amounts(&job);
         }
         self.patterns(&job);
+        // What others write into the file, fio takes for an error.
+        let is_alone = !s.shared && !job.timed && !job.deep && !job.lengths;
+        if is_alone && job.writes && self.chance(20) {
+            self.verify();
+        }
         self.syncs(&job);
         self.order(&job, s);
         self.processors();
@@ -132,7 +137,9 @@ impl Draw {
             }
             20..=29 => {
                 let share = self.number(10, 90);
-                self.line("bssplit", format!("{block}/{share}:{most}/{}", 100 - share));
+                // They need not add up.
+                let other = if self.chance(30) { self.number(5, 95) } else { 100 - share };
+                self.line("bssplit", format!("{block}/{share}:{most}/{other}"));
                 job.lengths = true;
             }
             _ => self.line("bs", block),
@@ -152,6 +159,8 @@ impl Draw {
         if self.chance(20) {
             let offset = unit * self.number(1, 20);
             self.line("offset", offset);
+        } else if self.chance(5) {
+            self.line("offset", "0%");
         }
         if s.shared {
             self.line("filename", "shared");
@@ -162,7 +171,15 @@ impl Draw {
                 job.files = true;
                 job.whole_blocks = (job.size / files).is_multiple_of(job.block);
                 let service = self.one_of(&["roundrobin", "roundrobin", "sequential", "random"]);
-                self.line("file_service_type", service);
+                let calls = if self.chance(30) { format!(":{}", self.number(2, 4)) } else { String::new() };
+                self.line("file_service_type", format!("{service}{calls}"));
+                if self.chance(25) {
+                    let open = self.number(1, files);
+                    self.line("openfiles", open);
+                }
+                if self.chance(20) {
+                    self.line("filename_format", "f.$jobname.$jobnum.$filenum");
+                }
             }
         } else if self.chance(12) {
             self.line("filesize", (job.size * 2).next_multiple_of(512) + 512 * 64);
@@ -286,6 +303,26 @@ impl Draw {
             self.line("zonerange", zone);
             let skip = self.number(0, 3) * 4096;
             self.line("zoneskip", skip);
+        }
+    }
+
+    /// What is written is read again.
+    fn verify(&mut self) {
+        let how = self.one_of(&["crc32c", "md5", "null", "pattern"]);
+        self.line("verify", how);
+        if how == "pattern" {
+            self.line("verify_pattern", "0xff");
+        }
+        if self.chance(40) {
+            let backlog = self.number(1, 6);
+            self.line("verify_backlog", backlog);
+            if self.chance(50) {
+                let batch = self.number(1, backlog);
+                self.line("verify_backlog_batch", batch);
+            }
+        }
+        if self.chance(15) {
+            self.line("do_verify", 0);
         }
     }
 

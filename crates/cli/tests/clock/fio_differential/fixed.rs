@@ -101,4 +101,32 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "rates count anew after the ramp",
         "[a]\nrw=read\nsize=1m\nbs=4k\nrate_iops=50\nramp_time=200ms\ntime_based\nruntime=400ms\n",
     ),
+    (
+        "a share is one of the file that a job above has made",
+        "[m]\nrw=write\nfilename=q\nbs=4k\nsize=64k\n[b]\nstonewall\nrw=read\nfilename=q\nbs=4k\nsize=25%\noffset=50%\n\
+         [c]\nstonewall\nrw=write\nfilename=q\nbs=4k\nsize=100%\noffset=32k\n",
+    ),
+    ("a share of a filesize", "[a]\nrw=read\nbs=4k\nfilesize=1m\nsize=75%\noffset=512k\n"),
+    ("a share without a file is refused", "[a]\nrw=read\nbs=4k\nsize=25%\n"),
+    ("what was written is read again", "[a]\nrw=write\nbs=4k\nsize=64k\nverify=crc32c\nloops=2\n"),
+    (
+        "what was written is read again after some writes",
+        "[a]\nrw=write\nbs=4k\nsize=64k\nverify=crc32c\nverify_backlog=4\nverify_backlog_batch=2\n",
+    ),
+    ("verify and more than the size", "[a]\nrw=write\nbs=4k\nsize=64k\nverify=md5\nio_size=128k\n"),
+    (
+        "of several files, two are in use, for three calls each",
+        "[a]\nrw=read\nbs=4k\nsize=128k\nnrfiles=4\nopenfiles=2\nfile_service_type=roundrobin:3\n",
+    ),
+    ("a share of a new file is its beginning", "[a]\nrw=read\nbs=4k\nsize=64k\noffset=50%\n"),
+    (
+        "a share of a file that others make is of what they make",
+        "[m]\nrw=write\nfilename=q\nbs=4k\nsize=64k\n[b]\nstonewall\nrw=read\nfilename=q\nbs=4k\nsize=64k\noffset=50%\n",
+    ),
+    ("an offset of nothing", "[a]\nrw=read\nbs=4k\nsize=64k\noffset=0%\n"),
+    (
+        "files of another name",
+        "[a]\nrw=write\nbs=4k\nsize=64k\nnrfiles=2\nnumjobs=2\nfilename_format=f.$jobnum.$filenum\n",
+    ),
+    ("a split below 100 percent", "[a]\nrw=write\nbssplit=4k/20:16k/10\nsize=400k\n"),
 ];

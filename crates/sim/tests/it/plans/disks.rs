@@ -145,7 +145,7 @@ fn what_cannot_be_is_said() {
         "66 disks, counting the members of sets, are more than 64; use fewer"
     );
     assert!(
-        fails("[a]\nsize=1m\nfh_disk=x:ide2004\n[b]\nsize=100%\nfh_disk=x\n").contains("do not fit the disk")
+        fails("[a]\nsize=1m\nfh_disk=x:ide2004\n[b]\nsize=4t\nfh_disk=x\n").contains("do not fit the disk")
     );
 }
 
