@@ -21,6 +21,9 @@ pub(crate) fn will_read(path: &Path) {
     inputs.extend(fairhead_trace::files_of(path).iter().map(|p| place(p)));
 }
 
+/// Options whose file is written in its place if it is there, not made anew beside it.
+const IN_PLACE: [&str; 2] = ["--record", "--resume"];
+
 /// The files that a command will write, each with the option that names it.
 #[derive(Default)]
 pub(crate) struct Outputs<'a> {
@@ -82,11 +85,12 @@ impl<'a> Outputs<'a> {
 
     /// Refuses a file in a folder that is missing or cannot be written to.
     fn can_be_written(&self) -> Result<(), CliError> {
-        for (_, file) in self.files.iter().filter(|(_, f)| f.as_os_str() != "-") {
-            if is_special(file) {
+        for (option, file) in self.files.iter().filter(|(_, f)| f.as_os_str() != "-") {
+            if is_special(file) || (IN_PLACE.contains(option) && file.exists()) {
                 continue;
             }
-            may_create_in(parent(&place(file))).map_err(|why| CliError::Failed(format!("cannot write '{}': {why}", file.display())))?;
+            may_create_in(parent(&place(file)))
+                .map_err(|why| CliError::Failed(format!("cannot write '{}': {why}", file.display())))?;
         }
         let Some(folder) = self.folder else { return Ok(()) };
         // It is made if it is missing, with those above it.

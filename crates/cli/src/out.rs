@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::error::CliError;
+use crate::error::{CliError, one_line};
 
 /// Writes `text` to stdout.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
@@ -165,7 +165,7 @@ impl Stream {
 
 /// Prints a line for the user beside the results. An error is ignored: a server continues without a reader.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "fairhead: {text}");
+    let _ = writeln!(io::stderr(), "fairhead: {}", one_line(text));
 }
 
 /// Whether to use colour: on a terminal, unless `NO_COLOR` is set to anything (<https://no-color.org>).

@@ -1,7 +1,9 @@
 //! Turns arguments into a plan: reads files, resolves names, checks values.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use fairhead_core::Duration;
 use fairhead_device::{DeviceParams, preset_names};
@@ -234,9 +236,21 @@ fn disk_of_this_machine(path: &Path) -> Option<&str> {
     (is_device || is_name).then_some(name)
 }
 
-/// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.
+/// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse. What a
+/// pipe had is kept: a question may look at its jobs twice.
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    read_up_to(path, job::BYTES_MAX).map_err(CliError::Misuse)
+    static PIPES: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
+    let read = || read_up_to(path, job::BYTES_MAX).map_err(CliError::Misuse);
+    if path.metadata().is_ok_and(|m| m.is_file()) {
+        return read();
+    }
+    let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bytes) = pipes.get(path) {
+        return Ok(bytes.clone());
+    }
+    let bytes = read()?;
+    pipes.insert(path.to_owned(), bytes.clone());
+    Ok(bytes)
 }
 
 /// The bytes of a file, `max` and one more at most.

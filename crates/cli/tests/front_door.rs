@@ -178,6 +178,13 @@ fn a_job_file_comes_from_standard_input() {
     let on_disks = format!("[global]\n#!fh_disk=a:nvme\n{JOB}");
     let out = place.piped(&["run", "-", "--sched", "noop"], on_disks.as_bytes());
     assert!(text(&out.stdout).starts_with("stdin on "), "{}{}", text(&out.stdout), text(&out.stderr));
+    let fifo = place.at("fifo");
+    if Command::new("mkfifo").arg(&fifo).status().is_ok_and(|s| s.success()) {
+        let on_disks = on_disks.clone();
+        let writer = std::thread::spawn(move || std::fs::write(fifo, on_disks));
+        let said = place.answer(&["run", "fifo", "--sched", "noop"]);
+        assert!(writer.join().unwrap().is_ok() && said.starts_with("fifo on "), "{said}");
+    }
     for (job, line) in [
         (&b"[j]\nsize=1g\niodpeth=3\n"[..], "stdin:3: unknown option 'iodpeth'; did you mean 'iodepth'?"),
         (b"", "stdin: there is no job in it; add a section such as [reader] with size=1g"),
