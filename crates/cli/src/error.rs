@@ -59,8 +59,8 @@ pub(crate) fn fail(error: &CliError) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Returns a message without line breaks, and with other control characters as text: a name must not reach the
-/// terminal as a command.
+/// Returns a message without line breaks, and with other control characters as text: a name must not reach
+/// the terminal as a command.
 pub(crate) fn one_line(message: &str) -> String {
     let lines = message.split(['\n', '\r']).map(str::trim).filter(|l| !l.is_empty());
     let line = lines.collect::<Vec<_>>().join("; ");
