@@ -59,9 +59,19 @@ pub(crate) fn fail(error: &CliError) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Returns a message without line breaks.
+/// Returns a message without line breaks, and with other control characters as text: a name must not reach
+/// the terminal as a command.
 pub(crate) fn one_line(message: &str) -> String {
-    message.split(['\n', '\r']).map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("; ")
+    let lines = message.split(['\n', '\r']).map(str::trim).filter(|l| !l.is_empty());
+    let line = lines.collect::<Vec<_>>().join("; ");
+    line.chars().fold(String::with_capacity(line.len()), |mut text, c| {
+        if c.is_control() {
+            text.extend(c.escape_default())
+        } else {
+            text.push(c)
+        }
+        text
+    })
 }
 
 #[cfg(test)]
@@ -71,5 +81,6 @@ mod tests {
     #[test]
     fn messages_are_one_line() {
         assert_eq!(one_line("a\n  b\r\n\nc\n"), "a; b; c");
+        assert_eq!(one_line("no job '\x1b[31m–x'"), "no job '\\u{1b}[31m–x'");
     }
 }

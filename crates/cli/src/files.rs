@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::CliError;
-use crate::out::part_of;
+use crate::out::{is_special, part_of};
 
 /// The files that this command reads.
 static INPUTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -20,6 +20,9 @@ pub(crate) fn will_read(path: &Path) {
     let mut inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
     inputs.extend(fairhead_trace::files_of(path).iter().map(|p| place(p)));
 }
+
+/// Options whose file is written in its place if it is there, not made anew beside it.
+const IN_PLACE: [&str; 2] = ["--record", "--resume"];
 
 /// The files that a command will write, each with the option that names it.
 #[derive(Default)]
@@ -82,13 +85,12 @@ impl<'a> Outputs<'a> {
 
     /// Refuses a file in a folder that is missing or cannot be written to.
     fn can_be_written(&self) -> Result<(), CliError> {
-        for (_, file) in self.files.iter().filter(|(_, f)| f.as_os_str() != "-") {
-            let tried = match file.metadata() {
-                // A pipe or a device is written to as it is.
-                Ok(m) if !m.is_file() => continue,
-                _ => may_create_in(parent(file)),
-            };
-            tried.map_err(|why| CliError::Failed(format!("cannot write '{}': {why}", file.display())))?;
+        for (option, file) in self.files.iter().filter(|(_, f)| f.as_os_str() != "-") {
+            if is_special(file) || (IN_PLACE.contains(option) && file.exists()) {
+                continue;
+            }
+            may_create_in(parent(&place(file)))
+                .map_err(|why| CliError::Failed(format!("cannot write '{}': {why}", file.display())))?;
         }
         let Some(folder) = self.folder else { return Ok(()) };
         // It is made if it is missing, with those above it.
@@ -143,9 +145,9 @@ fn places(file: &Path) -> Vec<PathBuf> {
     if file.as_os_str() == "-" {
         return vec![file.to_owned()];
     }
-    let special = file.metadata().is_ok_and(|m| !m.is_file());
-    let part = (!special).then(|| place(&part_of(file)));
-    std::iter::once(place(file)).chain(part).collect()
+    let whole = place(file);
+    let part = (!is_special(file)).then(|| part_of(&whole));
+    std::iter::once(whole).chain(part).collect()
 }
 
 /// The canonical path; of a file that is not there yet, below the canonical path of its folder.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::error::CliError;
+use crate::error::{CliError, one_line};
 
 /// Writes `text` to stdout.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
@@ -55,7 +55,10 @@ struct Part {
 impl Part {
     /// Begins; gives what to write to.
     fn create(path: &Path) -> io::Result<(Self, File)> {
-        let special = path.metadata().is_ok_and(|m| !m.is_file());
+        let special = is_special(path);
+        // What a link leads to is replaced, not the link.
+        let target = if special { None } else { path.canonicalize().ok().filter(|_| path.is_symlink()) };
+        let path = target.as_deref().unwrap_or(path);
         let part = (!special).then(|| part_of(path));
         // Made under the lock: it cannot appear after Ctrl-C has removed what there is.
         let mut parts = PARTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,6 +85,26 @@ impl Drop for Part {
             PARTS.lock().unwrap_or_else(PoisonError::into_inner).retain(|p| p != part);
         }
     }
+}
+
+/// Whether a file is written to as it is: a pipe, a device, or an open file of this process such as
+/// `/dev/stdout`, in place of which no other file may come.
+pub(crate) fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| !m.is_file()) || is_handle(path)
+}
+
+/// Whether the path leads to an open file of this process. `/dev/stdout` is a link to such a path.
+fn is_handle(path: &Path) -> bool {
+    const LINKS_MAX: usize = 8;
+    let mut at = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        if at.starts_with("/proc") || at.starts_with("/dev/fd") {
+            return true;
+        }
+        let Ok(target) = at.read_link() else { return false };
+        at = at.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    false
 }
 
 /// The name of a file while it is being written.
@@ -142,7 +165,7 @@ impl Stream {
 
 /// Prints a line for the user beside the results. An error is ignored: a server continues without a reader.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "fairhead: {text}");
+    let _ = writeln!(io::stderr(), "fairhead: {}", one_line(text));
 }
 
 /// Whether to use colour: on a terminal, unless `NO_COLOR` is set to anything (<https://no-color.org>).

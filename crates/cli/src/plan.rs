@@ -1,7 +1,9 @@
 //! Turns arguments into a plan: reads files, resolves names, checks values.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use fairhead_core::Duration;
 use fairhead_device::{DeviceParams, preset_names};
@@ -266,6 +268,7 @@ fn disk_of_this_machine(path: &Path) -> Option<&str> {
     (is_device || is_name).then_some(name)
 }
 
+<<<<<<< HEAD
 /// A file that a job file includes: from the current folder, or else from that of the job file.
 //= fio-3.33: both, in this order, seen
 fn included(job_file: &Path, name: &str) -> Result<Vec<u8>, String> {
@@ -276,8 +279,23 @@ fn included(job_file: &Path, name: &str) -> Result<Vec<u8>, String> {
 }
 
 /// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.
+=======
+/// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse. What a
+/// pipe had is kept: a question may look at its jobs twice.
+>>>>>>> front
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    read_up_to(path, job::BYTES_MAX).map_err(CliError::Misuse)
+    static PIPES: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
+    let read = || read_up_to(path, job::BYTES_MAX).map_err(CliError::Misuse);
+    if path.metadata().is_ok_and(|m| m.is_file()) {
+        return read();
+    }
+    let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bytes) = pipes.get(path) {
+        return Ok(bytes.clone());
+    }
+    let bytes = read()?;
+    pipes.insert(path.to_owned(), bytes.clone());
+    Ok(bytes)
 }
 
 /// The bytes of a file, `max` and one more at most.

@@ -72,4 +72,18 @@ fn what_the_kernel_makes_of_a_value_is_read_back() {
         "{wrong}"
     );
     assert_eq!(disk.all(), before, "all values are as before");
+    // A trial does not measure under another value than it was asked for.
+    let mut command = fairhead();
+    let out = command.args(["try", name, "none", "max_sectors_kb=4000000000", "-t", "8s", "--turn", "2s"]);
+    let out = out.output().unwrap();
+    let wrong = text(&out.stderr);
+    if wrong.contains("tracefs") {
+        return println!("skipped: {wrong}");
+    }
+    assert_eq!(out.status.code(), Some(1), "{wrong}");
+    assert!(
+        wrong.contains("max_sectors_kb=4000000000: the kernel makes ") || wrong.contains("Invalid argument"),
+        "{wrong}"
+    );
+    assert_eq!(disk.all(), before, "all values are as before, after the trial, too");
 }

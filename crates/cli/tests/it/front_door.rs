@@ -99,6 +99,24 @@ fn results_are_printed_if_a_file_cannot_be_written() {
     assert!(out.status.code() == Some(1) && text(&out.stdout).contains("none"), "{}", text(&out.stderr));
 }
 
+/// A link to an open file of the process, as `/dev/stdout` is one, is written to and stays; of any other link
+/// the file that it leads to is replaced.
+#[test]
+fn a_link_that_results_go_to_stays_a_link() {
+    let place = Place::new();
+    let whole = place.answer(&["run", "job.fio", "--sched", "noop"]);
+    std::os::unix::fs::symlink("/proc/self/fd/1", place.at("stdout")).unwrap();
+    let file = std::fs::File::create(place.at("file")).unwrap();
+    let mut command = place.command(&["run", "job.fio", "--sched", "noop", "-o", "stdout"]);
+    assert!(command.stdout(file).status().unwrap().success());
+    assert_eq!(std::fs::read_to_string(place.at("file")).unwrap(), whole);
+    std::os::unix::fs::symlink(place.at("real"), place.at("link")).unwrap();
+    place.write("real", b"old");
+    place.answer(&["run", "job.fio", "--sched", "noop", "-o", "link"]);
+    assert_eq!(std::fs::read_to_string(place.at("real")).unwrap(), whole);
+    assert!(place.at("stdout").is_symlink() && place.at("link").is_symlink());
+}
+
 /// Starts an advice, waits for a number of finished runs, and presses Ctrl-C.
 fn interrupted(place: &Place, runs: usize, more: &[&str]) -> (Option<i32>, String, String) {
     let _ = std::fs::remove_file(place.at("runs"));
@@ -160,6 +178,13 @@ fn a_job_file_comes_from_standard_input() {
     let on_disks = format!("[global]\n#!fh_disk=a:nvme\n{JOB}");
     let out = place.piped(&["run", "-", "--sched", "noop"], on_disks.as_bytes());
     assert!(text(&out.stdout).starts_with("stdin on "), "{}{}", text(&out.stdout), text(&out.stderr));
+    let fifo = place.at("fifo");
+    if Command::new("mkfifo").arg(&fifo).status().is_ok_and(|s| s.success()) {
+        let on_disks = on_disks.clone();
+        let writer = std::thread::spawn(move || std::fs::write(fifo, on_disks));
+        let said = place.answer(&["run", "fifo", "--sched", "noop"]);
+        assert!(writer.join().unwrap().is_ok() && said.starts_with("fifo on "), "{said}");
+    }
     for (job, line) in [
         (&b"[j]\nsize=1g\niodpeth=3\n"[..], "stdin:3: unknown option 'iodpeth'; did you mean 'iodepth'?"),
         (b"", "stdin: there is no job in it; add a section such as [reader] with size=1g"),

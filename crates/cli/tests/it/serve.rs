@@ -358,5 +358,5 @@ fn a_recording_is_decided_again_as_it_was() {
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8(out.stderr).unwrap().contains("line 1: "));
     let out = place.run(&["--record", &place.path("no/such")], "true");
-    assert!(String::from_utf8(out.stderr).unwrap().contains("no/such: No such file"), "named");
+    assert!(String::from_utf8(out.stderr).unwrap().contains("no/such': there is no folder"), "named");
 }
