@@ -74,3 +74,20 @@ fn a_file_that_cannot_be_written_is_served_beside_one_that_can() {
     assert_eq!(ask("late", READ, &[]), (0, vec![7; 4096]));
     drop(server);
 }
+
+/// To open a FIFO for reading would keep the server's control socket waiting for a writer.
+#[test]
+fn a_fifo_is_no_image_that_can_be_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let (image, fifo) = (folder.path().join("image"), folder.path().join("fifo"));
+    fs::write(&image, vec![7; SIZE]).unwrap();
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let disk = DiskOptions::new::<&str>([]).scheduler("noop").unwrap();
+    let listen = [Listen::Unix(folder.path().join("socket"))];
+    let server = Server::start(disk, &[Export::new("a", &image)], &listen, Options::default()).unwrap();
+    for read_only in [true, false] {
+        let export = Export { read_only, ..Export::new("fifo", &fifo) };
+        let why = server.exports().add(&export, Change::default()).unwrap_err().to_string();
+        assert!(why.ends_with("fifo: not a file or block device"), "{why}");
+    }
+}
