@@ -268,7 +268,6 @@ fn disk_of_this_machine(path: &Path) -> Option<&str> {
     (is_device || is_name).then_some(name)
 }
 
-<<<<<<< HEAD
 /// A file that a job file includes: from the current folder, or else from that of the job file.
 //= fio-3.33: both, in this order, seen
 fn included(job_file: &Path, name: &str) -> Result<Vec<u8>, String> {
@@ -278,11 +277,8 @@ fn included(job_file: &Path, name: &str) -> Result<Vec<u8>, String> {
     read_up_to(path, job::BYTES_MAX)
 }
 
-/// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.
-=======
 /// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse. What a
 /// pipe had is kept: a question may look at its jobs twice.
->>>>>>> front
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     static PIPES: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
     let read = || read_up_to(path, job::BYTES_MAX).map_err(CliError::Misuse);

@@ -1,5 +1,5 @@
 //! A start beside many tasks that are known to the request queue and idle; the schedulers alone are tried in
-//! `core/tests/idle_tasks.rs`.
+//! `core/tests/it/idle_tasks.rs`.
 
 use fairhead_core::Limits;
 use fairhead_core::sched::any::preset;
