@@ -147,7 +147,13 @@ const SET: &[(&str, Effect)] = &[
     ("pre_read", Set(|d, a| a.flag().map(|v| d.job.pre_read = v))),
     // What is read again.
     ("verify", Set(|d, a| a.verify().map(|v| d.verify = v))),
-    ("verify_pattern", Set(|d, _| Ok(d.verify_pattern = true))),
+    (
+        "verify_pattern",
+        Set(|d, _| {
+            d.verify_pattern = true;
+            Ok(())
+        }),
+    ),
     ("do_verify", Set(|d, a| a.flag().map(|v| d.no_verify = !v))),
     ("verify_backlog", Set(|d, a| a.int32(0, u32::MAX).map(|v| d.verify_backlog = v))),
     ("verify_backlog_batch", Set(|d, a| a.int32(0, u32::MAX).map(|v| d.verify_batch = v))),
