@@ -468,7 +468,7 @@ impl Client {
             return Some(Next::Park);
         }
         self.reads_again.end();
-        if done || !pattern.next_pass(&self.job, &mut self.rng) {
+        if done || !pattern.next_pass(&self.job, self.reads_again.bytes(), &mut self.rng) {
             self.ended = true;
             return Some(Next::End);
         }

@@ -225,7 +225,8 @@ impl Pattern {
     }
 
     /// Begins another pass, if one follows that which is exhausted.
-    pub(super) fn next_pass(&mut self, job: &Job, rng: &mut Rng) -> bool {
+    /// `again`: bytes of it that were read again, to verify them.
+    pub(super) fn next_pass(&mut self, job: &Job, again: u64, rng: &mut Rng) -> bool {
         // Without this a job whose every call is too long would begin for ever.
         if std::mem::take(&mut self.calls_of_pass) == 0 {
             return false;
@@ -237,11 +238,11 @@ impl Pattern {
             self.loops_left -= 1;
             true
         } else {
-            // What is left of io_size is another pass if a block of any length fits it. With verify there is
-            // none.
+            // What is left of io_size is another pass if a block of any length fits it. To fio, what is read
+            // again is part of it.
             job.io_size.is_some()
-                && job.verify.is_none()
-                && self.bytes(job).saturating_sub(self.issued) >= u64::from(job.largest_block())
+                && self.bytes(job).saturating_sub(self.issued.saturating_add(again))
+                    >= u64::from(job.largest_block())
         };
         if goes_on {
             for place in &mut self.places {
