@@ -112,12 +112,10 @@ impl Draw {
         self.patterns(&job);
         // What others write into the file, fio takes for an error.
         let is_alone = !s.shared && !job.timed && !job.deep && !job.lengths;
-        // With an io_size, fio counts what it reads again, where blocks may repeat by a rule that was not
-        // found. How many reads a mix has is chance.
+        // Where blocks may repeat, and in a mix, it is chance how many are read again.
         let section = self.text.rsplit('[').next().unwrap_or("");
         let repeats = section.contains("norandommap") || section.contains("random_distribution");
-        let is_counted = section.contains("io_size") && repeats;
-        if is_alone && !is_counted && job.writes && !job.mixed && self.chance(20) {
+        if is_alone && !repeats && job.writes && !job.mixed && self.chance(20) {
             self.verify();
         }
         self.syncs(&job);

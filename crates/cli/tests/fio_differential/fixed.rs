@@ -119,6 +119,14 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "[a]\nrw=randwrite\nbs=4k\nsize=64k\nverify=md5\nverify_backlog=2\nio_size=176k\n",
     ),
     (
+        "number_ios counts reads between writes",
+        "[a]\nrw=write\nbs=4k\nsize=92k\nnumber_ios=14\nverify=crc32c\nverify_backlog=2\n",
+    ),
+    (
+        "a file that begins again has another one's turn first",
+        "[a]\nrw=read\nbs=3000\nsize=18000\nnrfiles=3\nfile_service_type=roundrobin:4\ntime_based\nruntime=400ms\nrate_iops=40\n",
+    ),
+    (
         "of several files, two are in use, for three calls each",
         "[a]\nrw=read\nbs=4k\nsize=128k\nnrfiles=4\nopenfiles=2\nfile_service_type=roundrobin:3\n",
     ),

@@ -31,6 +31,8 @@ pub(super) struct ReadsAgain {
     is_ending: bool,
     /// What was read again, in bytes.
     bytes: u64,
+    /// Reads between writes.
+    between: u64,
 }
 
 impl ReadsAgain {
@@ -57,6 +59,7 @@ impl ReadsAgain {
             self.batch = batch;
         }
         self.batch = self.batch.min(waiting).checked_sub(1)?;
+        self.between += 1;
         self.read_first()
     }
 
@@ -82,6 +85,11 @@ impl ReadsAgain {
     /// What was read again so far, in bytes.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// How many reads there were between writes.
+    pub(super) const fn between(&self) -> u64 {
+        self.between
     }
 
     fn read_first(&mut self) -> Option<Io> {
