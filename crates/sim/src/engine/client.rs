@@ -409,7 +409,8 @@ impl Client {
             return Next::Call(self.call_of_io(io));
         }
         loop {
-            let done = over || pattern.is_done(&self.job) || self.region.span == 0;
+            let done =
+                over || pattern.is_done(&self.job, self.reads_again.between()) || self.region.span == 0;
             if (self.ending || done)
                 && let Some(next) = self.end_of_pass(pattern, over, done)
             {
@@ -468,7 +469,7 @@ impl Client {
             return Some(Next::Park);
         }
         self.reads_again.end();
-        if done || !pattern.next_pass(&self.job, &mut self.rng) {
+        if done || !pattern.next_pass(&self.job, self.reads_again.bytes(), &mut self.rng) {
             self.ended = true;
             return Some(Next::End);
         }

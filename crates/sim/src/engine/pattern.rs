@@ -208,15 +208,17 @@ impl Pattern {
         self.calls
     }
 
-    /// Whether all is done that the job asks for.
-    pub(super) fn is_done(&self, job: &Job) -> bool {
+    /// Whether all is done that the job asks for. `again`: reads of what was written, between writes, which
+    /// `number_ios` counts.
+    //= fio-3.33: number_ios=14 with verify_backlog=2 makes 8 writes and 6 reads, then 2 reads
+    pub(super) fn is_done(&self, job: &Job, again: u64) -> bool {
         if job.time_based {
             return false;
         }
         let loops = u64::from(job.loops);
         let calls_max = job.number_ios.map_or(u64::MAX, |n| n.saturating_mul(loops));
         let bytes_max = self.bytes(job).saturating_mul(loops);
-        self.issued >= bytes_max || self.calls >= calls_max
+        self.issued >= bytes_max || self.calls + again >= calls_max
     }
 
     /// What one of the job's `loops` moves.
@@ -225,7 +227,8 @@ impl Pattern {
     }
 
     /// Begins another pass, if one follows that which is exhausted.
-    pub(super) fn next_pass(&mut self, job: &Job, rng: &mut Rng) -> bool {
+    /// `again`: bytes of it that were read again, to verify them.
+    pub(super) fn next_pass(&mut self, job: &Job, again: u64, rng: &mut Rng) -> bool {
         // Without this a job whose every call is too long would begin for ever.
         if std::mem::take(&mut self.calls_of_pass) == 0 {
             return false;
@@ -237,11 +240,11 @@ impl Pattern {
             self.loops_left -= 1;
             true
         } else {
-            // What is left of io_size is another pass if a block of any length fits it. With verify there is
-            // none.
+            // What is left of io_size is another pass if a block of any length fits it. To fio, what is read
+            // again is part of it.
             job.io_size.is_some()
-                && job.verify.is_none()
-                && self.bytes(job).saturating_sub(self.issued) >= u64::from(job.largest_block())
+                && self.bytes(job).saturating_sub(self.issued.saturating_add(again))
+                    >= u64::from(job.largest_block())
         };
         if goes_on {
             for place in &mut self.places {
@@ -386,7 +389,11 @@ impl Pattern {
             return (!self.places[0].done).then_some(0);
         }
         let (last, left) = self.run;
-        if left > 0 && !self.places[last].done {
+        // At its end a file that begins again has another one's turn first.
+        let wraps = job.time_based
+            && !job.rw.random
+            && self.places[last].position.iter().any(|position| *position >= self.span);
+        if left > 0 && !self.places[last].done && !wraps {
             self.run.1 -= 1;
             return Some(last);
         }

@@ -20,7 +20,7 @@ use super::error::clean;
 use super::model::JobFile;
 use super::options::{Effect, find};
 use super::parse::{Parser, no_job, unknown_option};
-use super::surroundings::Surroundings;
+use super::surroundings::{ReadFile, Surroundings};
 
 /// What a command line is called in messages and reports.
 const NAME: &str = "command line";
@@ -183,7 +183,7 @@ pub fn asked(words: &[String]) -> Asked {
 /// ```
 pub fn parse_command_line(
     words: &[String],
-    read: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+    read: &ReadFile<'_>,
     around: &Surroundings<'_>,
 ) -> Result<JobFile, JobError> {
     let words = plain(words);
@@ -224,11 +224,7 @@ struct Line<'w> {
 }
 
 impl Line<'_> {
-    fn read(
-        &mut self,
-        read: &dyn Fn(&str) -> Result<Vec<u8>, String>,
-        around: &Surroundings<'_>,
-    ) -> Result<(), (u32, String)> {
+    fn read(&mut self, read: &ReadFile<'_>, around: &Surroundings<'_>) -> Result<(), (u32, String)> {
         if self.words.len() > WORDS_MAX {
             return Err((0, format!("there are {} words; at most {WORDS_MAX}", self.words.len())));
         }

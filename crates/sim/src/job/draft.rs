@@ -40,6 +40,10 @@ pub(super) struct Draft {
     /// The disks that the job's files lie on.
     pub(super) disks: Vec<Disk>,
     pub(super) cpus: Option<u32>,
+    /// `create_only`: it makes its files, and no call.
+    pub(super) creates_only: bool,
+    /// `serialize_overlap`: no two calls in flight are to the same place.
+    pub(super) serializes: bool,
     /// `fill_device`: without a size, it writes until the disk is full.
     pub(super) fills: bool,
     /// `verify` other than none, or `verify_pattern`; `do_verify=0` takes it back.

@@ -7,7 +7,7 @@ use fairhead_core::units::{Class, IoPrio};
 
 use super::draft::Draft;
 use super::error::clean;
-use super::load::{BlockSize, Direction, Engine, PerOp, Program, Size, Verify, Zones};
+use super::load::{BlockSize, Direction, Distribution, Engine, PerOp, Program, Size, Verify, Zones};
 use super::model::Job;
 use super::trace::TraceFile;
 use super::value::in_units;
@@ -36,9 +36,7 @@ pub(super) fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
     check_access(&mut draft, remarks)?;
     settle_call_prio(&mut draft)?;
     settle_verify(&mut draft);
-    if draft.fills && draft.job.size.is_none() && draft.job.filesize.is_none() && !draft.job.is_raw_disk() {
-        draft.job.filesize = Some(FULL_DISK);
-    }
+    settle_files(&mut draft)?;
     check_steering(&draft)?;
     check_steady(&draft, remarks);
     check_sizes(&draft)?;
@@ -214,6 +212,26 @@ fn settle_verify(draft: &mut Draft) {
     let backlog = draft.verify_backlog;
     let batch = if draft.verify_batch == 0 { backlog } else { draft.verify_batch }.max(1);
     draft.job.verify = Some(Verify { backlog: (backlog > 0).then_some(backlog), batch });
+}
+
+/// `fill_device`, `create_only`, `serialize_overlap`.
+fn settle_files(draft: &mut Draft) -> At<()> {
+    let job = &mut draft.job;
+    if draft.fills && job.size.is_none() && job.filesize.is_none() && !job.is_raw_disk() {
+        job.filesize = Some(FULL_DISK);
+    }
+    if draft.creates_only {
+        (job.number_ios, job.time_based) = (Some(0), false);
+        (job.end_fsync, job.fsync_on_close) = (false, false);
+    }
+    // Calls of a job that visits each block once are never to the same place.
+    let repeats = job.norandommap || job.distribution != Distribution::Uniform || job.time_based;
+    if draft.serializes && repeats && job.rw.random && job.iodepth > 1 {
+        let message = "serialize_overlap holds calls back that are to the same place, which is not simulated; \
+                       remove it, or norandommap, random_distribution and time_based";
+        return Err((draft.line_of("serialize_overlap"), message.to_owned()));
+    }
+    Ok(())
 }
 
 /// `rate_min` and `rate`, `latency_target`, `flow`: what contradicts itself, and what has nothing to act on.

@@ -51,6 +51,16 @@ fn large_trims_are_calls() {
 }
 
 #[test]
+fn files_may_be_made_without_a_call() {
+    let job = job("rw=write\ncreate_only=1\nend_fsync=1");
+    assert_eq!((job.number_ios, job.end_fsync), (Some(0), false));
+    let text = "[j]\nsize=1g\nrw=randwrite\nioengine=libaio\ndirect=1\niodepth=4\nserialize_overlap=1\n";
+    assert!(parse(text, "j").is_ok(), "no two calls are to the same place");
+    let error = parse(&format!("{text}norandommap\n"), "j").unwrap_err().to_string();
+    assert!(error.starts_with("j:7: serialize_overlap holds calls back"), "{error}");
+}
+
+#[test]
 fn files_have_the_names_of_their_format() {
     let names = |format: &str| job(&format!("nrfiles=2\nfilename_format={format}")).file_names(3);
     assert_eq!(names("f.$jobnum.$filenum"), ["f.3.0", "f.3.1"]);

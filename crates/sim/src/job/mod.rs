@@ -73,7 +73,7 @@ pub use nearest::nearest;
 pub use parse::{not_utf8, parse, parse_bytes, parse_in};
 pub use steady::{SteadyFigure, SteadyState};
 pub use steer::{ExitWhat, Flow, LatencyTarget, RateMin};
-pub use surroundings::Surroundings;
+pub use surroundings::{ReadFile, Surroundings};
 pub use trace::{StartUpTrace, TRACE_BYTES_MAX, TRACE_PROCESSES_MAX, TraceFile, TraceRequest};
 pub use value::{size_value, time_value};
 
@@ -81,5 +81,7 @@ pub use value::{size_value, time_value};
 pub const BYTES_MAX: usize = 1 << 20;
 /// The most bytes that a line may have: a list of 64 block sizes fits many times.
 pub const LINE_BYTES_MAX: usize = 4096;
+/// Of how many of a job's files it is looked at whether jobs above make them.
+const NAMES_LOOKED_AT: u64 = 1024;
 /// The most clients that a job file may ask for, `numjobs` counted.
 pub const CLIENTS_MAX: u32 = 4096;

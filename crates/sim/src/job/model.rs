@@ -570,7 +570,10 @@ impl Job {
             return self.filenames.iter().any(|f| f == name);
         }
         if self.filename_format.is_some() {
-            return (0..self.numjobs).any(|clone| self.file_names(clone).iter().any(|f| f == name));
+            // Of very many names it is taken to be one.
+            let names = u64::from(self.numjobs) * u64::from(self.nrfiles);
+            return names > super::NAMES_LOOKED_AT
+                || (0..self.numjobs).any(|clone| self.file_names(clone).iter().any(|f| f == name));
         }
         let numbers = name.strip_prefix(&self.name).and_then(|n| n.strip_prefix('.')?.split_once('.'));
         let below = |text: &str, end: u32| text.parse::<u32>().is_ok_and(|n| n < end);

@@ -139,6 +139,8 @@ const SET: &[(&str, Effect)] = &[
     ("zoneskip", Set(|d, a| a.zone_bytes().map(|v| d.zone_skip = v))),
     ("loops", Set(|d, a| a.int32(1, u32::MAX).map(|v| d.job.loops = v))),
     ("file_append", Set(|d, a| a.flag().map(|v| d.job.append = v))),
+    ("create_only", Set(|d, a| a.flag().map(|v| d.creates_only = v))),
+    ("serialize_overlap", Set(|d, a| a.flag().map(|v| d.serializes = v))),
     ("fill_device", Set(|d, a| a.flag().map(|v| d.fills = v))),
     ("overwrite", Set(|d, a| a.flag().map(|v| d.job.overwrite = v))),
     ("fallocate", Set(|d, a| a.word(FALLOCATE).map(|v| d.job.fallocate = v))),
@@ -331,7 +333,7 @@ const IGNORED: &str = "
     buffer_compress_percentage buffer_pattern bwavgtime clocksource continue_on_error cpumask
     create_fsync create_on_open create_serialize dedupe_global dedupe_mode dedupe_percentage
     dedupe_working_set_percentage directory disable_bw_measurement disable_clat disable_lat disable_slat
-    disk_util error_dump exec_postrun exec_prerun exitall_on_error experimental_verify fixedbufs gid
+    disk_util error_dump exec_postrun exec_prerun exitall_on_error experimental_verify fixedbufs force_async gid
     gtod_cpu gtod_reduce hipri_percentage hugepage-size ignore_error iomem_align iopsavgtime ioscheduler
     iothread lockfile lockmem log_alternate_epoch log_alternate_epoch_clock_id log_compression
     log_compression_cpus log_entries log_prio log_store_compressed mem nice nonvectored
@@ -339,15 +341,15 @@ const IGNORED: &str = "
     registerfiles scramble_buffers significant_figures slat_percentiles softrandommap sqthread_poll
     sqthread_poll_cpu stats thp thread uid uncached unique_filename unit_base unlink unlink_each_loop
     userspace_reap verify_async verify_async_cpus verify_dump verify_fatal verify_interval verify_offset
-    verify_state_load verify_state_save verifysort verifysort_nr write_hint write_iolog zero_buffers";
+    verify_state_load verify_state_save verifysort verifysort_nr write_hint write_iolog zero_buffers write_barrier";
 
 /// Options that change what the disk sees, and that are not simulated.
 const REFUSED: &str = "
-    atomic bs_unaligned create_only force_async ignore_zone_limits iodepth_low
+    atomic bs_unaligned ignore_zone_limits iodepth_low
     job_max_open_zones max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars
-    nowait profile rate_ignore_thinktime read_beyond_wp serialize_overlap sync_file_range
+    nowait profile rate_ignore_thinktime read_beyond_wp sync_file_range
     thinktime_blocks_type thinktime_iotime trim_backlog trim_backlog_batch trim_percentage
-    trim_verify_zero verify_only write_barrier zone_reset_frequency zone_reset_threshold zonecapacity";
+    trim_verify_zero verify_only zone_reset_frequency zone_reset_threshold zonecapacity";
 
 /// Calls in flight per client: four times the deepest device queue of docs/reference/devices.md#3-presets.
 const IODEPTH_MAX: u32 = 4096;

@@ -20,7 +20,7 @@ use super::nearest::nearest;
 use super::options::{Effect, all_keys, find};
 use super::surroundings::Surroundings;
 use super::value::{Arg, has_reversed_prefix, in_units};
-use super::{BYTES_MAX, CLIENTS_MAX, LINE_BYTES_MAX};
+use super::{BYTES_MAX, CLIENTS_MAX, LINE_BYTES_MAX, NAMES_LOOKED_AT};
 
 /// Reads a job file. `file_name` is for messages only.
 ///
@@ -386,7 +386,8 @@ impl Parser {
         let makes = |j: &&Job| j.engine != Engine::Null && (j.filesize.is_some() || j.size.is_some());
         let above = || self.jobs.iter().filter(makes);
         let names = (0..job.numjobs).flat_map(|clone| job.file_names(clone));
-        let (name, shown) = match names.into_iter().find(|name| !above().any(|j| j.has_file(name))) {
+        let mut names = names.take(usize::try_from(NAMES_LOOKED_AT).unwrap_or(1));
+        let (name, shown) = match names.find(|name| !above().any(|j| j.has_file(name))) {
             Some(file) => (clean(&job.name), clean(&file)),
             None => return Ok(()),
         };

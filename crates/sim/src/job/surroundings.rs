@@ -17,18 +17,18 @@ use super::error::clean;
 use crate::host::Host;
 use std::borrow::Cow;
 
+/// Reads a file: its bytes, or what is wrong with it in one line.
+pub type ReadFile<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
+
 /// The environment that a job file may refer to.
 pub struct Surroundings<'a> {
     /// The value of a variable of the environment; `None` if it is not set.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Reads a file that the job file includes, or says what is wrong with it; `None` if no file can be read.
-    pub include: Option<ReadFile<'a>>,
+    pub include: Option<&'a ReadFile<'a>>,
     /// The host that `$ncpus` and `$mb_memory` are about; `None` if there is not one host.
     pub host: Option<&'a Host>,
 }
-
-/// Reads a file by its name, or says what is wrong with it.
-pub(super) type ReadFile<'a> = &'a dyn Fn(&str) -> Result<Vec<u8>, String>;
 
 /// Bytes in a page on all hosts.
 const PAGE_BYTES: u64 = 4096;

@@ -112,7 +112,10 @@ impl Draw {
         self.patterns(&job);
         // What others write into the file, fio takes for an error.
         let is_alone = !s.shared && !job.timed && !job.deep && !job.lengths;
-        if is_alone && job.writes && self.chance(20) {
+        // Where blocks may repeat, and in a mix, it is chance how many are read again.
+        let section = self.text.rsplit('[').next().unwrap_or("");
+        let repeats = section.contains("norandommap") || section.contains("random_distribution");
+        if is_alone && !repeats && job.writes && !job.mixed && self.chance(20) {
             self.verify();
         }
         self.syncs(&job);

@@ -56,7 +56,7 @@ pub(super) fn run(text: &str, seed: Option<u32>) -> Result<Seen, Nothing> {
     let entries = all.filter(|e| !e.name.is_empty() || e.calls != [0; 2]).collect();
     // What this parser does not read has no clients to compare.
     let clients = job::parse(text, "job.fio").map(|jobs| clients(&jobs, dir)).unwrap_or_default();
-    Ok(Seen { entries, clients })
+    Ok(Seen { entries, clients, idle: false })
 }
 
 fn has_line(text: &[u8], line: &str) -> bool {

@@ -115,6 +115,18 @@ pub(super) const CASES: &[(&str, &str)] = &[
     ),
     ("verify and more than the size", "[a]\nrw=write\nbs=4k\nsize=64k\nverify=md5\nio_size=128k\n"),
     (
+        "verify between writes and more than the size",
+        "[a]\nrw=randwrite\nbs=4k\nsize=64k\nverify=md5\nverify_backlog=2\nio_size=176k\n",
+    ),
+    (
+        "number_ios counts reads between writes",
+        "[a]\nrw=write\nbs=4k\nsize=92k\nnumber_ios=14\nverify=crc32c\nverify_backlog=2\n",
+    ),
+    (
+        "a file that begins again has another one's turn first",
+        "[a]\nrw=read\nbs=3000\nsize=18000\nnrfiles=3\nfile_service_type=roundrobin:4\ntime_based\nruntime=400ms\nrate_iops=40\n",
+    ),
+    (
         "of several files, two are in use, for three calls each",
         "[a]\nrw=read\nbs=4k\nsize=128k\nnrfiles=4\nopenfiles=2\nfile_service_type=roundrobin:3\n",
     ),
@@ -122,6 +134,10 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "a share of a file that others make is of what they make",
         "[m]\nrw=write\nfilename=q\nbs=4k\nsize=64k\n[b]\nstonewall\nrw=read\nfilename=q\nbs=4k\nsize=64k\noffset=50%\n",
+    ),
+    (
+        "files are made, and no call",
+        "[a]\nrw=write\nbs=4k\nsize=64k\ncreate_only=1\n[b]\nstonewall\nrw=read\nbs=4k\nsize=64k\n",
     ),
     ("an offset of nothing", "[a]\nrw=read\nbs=4k\nsize=64k\noffset=0%\n"),
     (

@@ -98,7 +98,9 @@ fn run(jobs: JobFile, seed: u64) -> Result<Seen, String> {
         Client { calls: own().map(call).collect(), ends_ms }
     });
     let clients = clients.collect();
-    Ok(Seen { entries: entries(&scenario.jobs, &outcome), clients })
+    let whys = ["nothing left to do", "longer than its range"];
+    let idle = outcome.notes.iter().any(|n| whys.iter().any(|why| n.contains(why)));
+    Ok(Seen { entries: entries(&scenario.jobs, &outcome), clients, idle })
 }
 
 /// The lab numbers files in the order in which they are named first.

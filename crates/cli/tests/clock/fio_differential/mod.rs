@@ -36,6 +36,8 @@ struct Seen {
     entries: Vec<Entry>,
     /// In the order of the job file, clone by clone.
     clients: Vec<Client>,
+    /// One of them has no room for a call.
+    idle: bool,
 }
 
 /// An entry of the report.
