@@ -16,10 +16,10 @@ rounds=${1:-5} seconds=${2:-2}
 limit=$(awk "BEGIN { print $seconds + ${LIMIT:-10} }")
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
-fairhead=${FAIRHEAD:-$target/release/fairhead}
-load=${VHOST_LOAD:-$target/release/examples/vhost_load}
-[ -x "$fairhead" ] || cargo build --release --package fairhead
-[ -x "$load" ] || cargo build --release --package fairhead-live --example vhost_load
+fairhead=${FAIRHEAD:-$target/dist/fairhead}
+load=${VHOST_LOAD:-$target/dist/examples/vhost_load}
+[ -x "$fairhead" ] || cargo build --profile dist --package fairhead
+[ -x "$load" ] || cargo build --profile dist --package fairhead-live --example vhost_load
 command -v qemu-storage-daemon >/dev/null || { echo "bench/vhost.sh: there is no qemu-storage-daemon" >&2; exit 1; }
 
 dir=$(mktemp -d /dev/shm/fairhead-vhost.XXXXXX)

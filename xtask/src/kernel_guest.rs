@@ -141,7 +141,7 @@ pub(crate) fn stress(args: &[&str]) -> Result<Outcome, String> {
     let _ = fs::remove_dir_all(&files);
     fs::create_dir_all(&files).map_err(|e| format!("{}: {e}", files.display()))?;
     let words = capture(
-        cargo("run --quiet --release --package fairhead-device --example words").args(["--", "nas2020"]),
+        cargo("run --quiet --profile dist --package fairhead-device --example words").args(["--", "nas2020"]),
     )?;
     let texts = [
         ("disk.words", words.stdout),
@@ -175,8 +175,8 @@ fn last_words(said: &str) -> String {
 
 /// Modelled disks in a guest: data that are read again, the same figures twice, and the lab's figures.
 pub(crate) fn test() -> Result<Outcome, String> {
-    capture(&mut cargo("build --quiet --release --package fairhead"))?;
-    capture(&mut cargo("build --quiet --release --package fairhead-device --example words"))?;
+    capture(&mut cargo("build --quiet --profile dist --package fairhead"))?;
+    capture(&mut cargo("build --quiet --profile dist --package fairhead-device --example words"))?;
     let results = folder().join("guest.csv");
     let _ = fs::remove_file(&results);
     let mut compare = command("bench/guest.sh", "--check --twice --disks nas2020 --jobs verify,seq2,seqrand");

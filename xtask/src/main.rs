@@ -116,7 +116,7 @@ fn main() -> ExitCode {
         }),
         ["crates"] => crate_packages::check().map(|outcome| println!("{outcome}")),
         ["python"] => python::check().map(|outcome| println!("{outcome}")),
-        ["debian"] => lanes::package_in_debian(),
+        ["debian"] => lanes::package_in_debian().and_then(outcome::verdict),
         ["dist", rest @ ..] => dist::run(rest),
         ["kernel", "guest"] => kernel_guest::test().map(|outcome| println!("{outcome}")),
         ["kernel", "guest", folder] => kernel_guest::run(folder.as_ref()).map(|lacking| {

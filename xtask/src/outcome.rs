@@ -5,9 +5,9 @@ use std::fmt;
 /// What became of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It holds.
+    /// The step holds, with a note.
     Passed(String),
-    /// It could not be tried here.
+    /// The step could not be tried here, with the reason.
     Skipped(String),
     /// Tests were run.
     Tests(Count),
@@ -32,17 +32,17 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// One more has passed.
+    /// Adds one test that passed.
     pub(crate) fn pass(&mut self) {
         self.passed += 1;
     }
 
-    /// One more has failed.
+    /// Adds one test that failed.
     pub(crate) fn fail(&mut self) {
         self.failed += 1;
     }
 
-    /// As many more.
+    /// Adds the numbers of another count.
     pub(crate) fn add(&mut self, more: Self) {
         self.passed += more.passed;
         self.failed += more.failed;

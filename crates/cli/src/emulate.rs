@@ -15,9 +15,9 @@ use crate::error::CliError;
 use crate::out;
 use crate::plan;
 
-/// The time between two looks at whether the end was asked for, and the number of looks after that: for 3
-/// seconds programs may use the files that they have open.
+/// The time between two looks at whether the end was asked for.
 const STEP: Duration = Duration::from_millis(500);
+/// The number of steps after that for which programs may use the files that they have open: 3 seconds.
 const GRACE_STEPS: u32 = 6;
 /// The longest time from Ctrl-C to the end of the process.
 const END_MAX: Duration = Duration::from_millis(4500);
@@ -72,34 +72,36 @@ fn serve_until_end(
     let needs_outside = outside.is_some();
     let outside = Arc::new(Mutex::new(outside));
     let (unmounter, for_end) = (mount.unmounter(), Arc::clone(&outside));
-    let is_told = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&is_told);
+    let is_ending = Arc::new(AtomicBool::new(false));
+    let ending = Arc::clone(&is_ending);
     let end = move || {
+        ending.store(true, Ordering::Release);
+        // A thread of its own: to unmount may wait for another mount that does not answer.
+        std::thread::spawn(|| {
+            std::thread::sleep(END_MAX);
+            out::note("ended by force: the engine or the unmount did not end in time");
+            std::process::exit(1);
+        });
         if needs_outside {
             drop(take(&for_end));
         } else if let Err(e) = unmounter.unmount() {
             out::note(&format!("cannot unmount: {e}"));
         }
-        told.store(true, Ordering::Release);
-        // This thread has nothing else to do. If the process is still there then, its engine is stuck.
-        std::thread::sleep(END_MAX);
-        out::note("ended without the engine, which does not answer");
-        std::process::exit(1);
     };
     ctrlc::set_handler(end).map_err(|e| CliError::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
     confine::finish(confinement)?;
     out::note(what);
-    wait(mount, &is_told);
+    wait(mount, &is_ending);
     take(&outside).into_iter().for_each(Unmounter::let_go);
     mount.lateness().map_err(|e| CliError::Failed(e.to_string()))
 }
 
-/// Waits until the mount has ended. Once the end was asked for, open files keep it for [`GRACE_STEPS`] at
-/// most.
-fn wait(mount: &Mount, is_told: &AtomicBool) {
+/// Waits until the mount has ended. Once the end was asked for, open files keep it for [`GRACE_STEPS`]
+/// times [`STEP`] at most.
+fn wait(mount: &Mount, is_ending: &AtomicBool) {
     let mut steps = 0;
     while !mount.wait_for(STEP) {
-        steps += u32::from(is_told.load(Ordering::Acquire));
+        steps += u32::from(is_ending.load(Ordering::Acquire));
         if steps == GRACE_STEPS {
             return out::note("programs still have files of the mount open; from now on they get errors");
         }

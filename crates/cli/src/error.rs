@@ -63,15 +63,7 @@ pub(crate) fn fail(error: &CliError) -> ExitCode {
 /// the terminal as a command.
 pub(crate) fn one_line(message: &str) -> String {
     let lines = message.split(['\n', '\r']).map(str::trim).filter(|l| !l.is_empty());
-    let line = lines.collect::<Vec<_>>().join("; ");
-    line.chars().fold(String::with_capacity(line.len()), |mut text, c| {
-        if c.is_control() {
-            text.extend(c.escape_default())
-        } else {
-            text.push(c)
-        }
-        text
-    })
+    fairhead_machine::text::printable(&lines.collect::<Vec<_>>().join("; ")).into_owned()
 }
 
 #[cfg(test)]
@@ -81,6 +73,6 @@ mod tests {
     #[test]
     fn messages_are_one_line() {
         assert_eq!(one_line("a\n  b\r\n\nc\n"), "a; b; c");
-        assert_eq!(one_line("no job '\x1b[31m–x'"), "no job '\\u{1b}[31m–x'");
+        assert_eq!(one_line("no job '\x1b[31m–x'"), "no job '\\x1b[31m–x'");
     }
 }

@@ -173,7 +173,7 @@ fn read_load(
     let file = args.job.iter().map(|path| path.to_string_lossy().into_owned());
     let words: Vec<String> = args.words.iter().cloned().chain(file).collect();
     let read_file = |name: &str| read(Path::new(name)).map_err(|e| e.to_string());
-    let include = |name: &str| included(Path::new(""), name);
+    let include = |name: &str| included(args.job.as_deref().unwrap_or(Path::new("")), name);
     let around = Surroundings { variable: &|name| std::env::var(name).ok(), include: Some(&include), host };
     let jobs = job::parse_command_line(&words, &read_file, &around);
     with_their_files(jobs.map_err(|e| CliError::Misuse(e.to_string()))?, runtime)

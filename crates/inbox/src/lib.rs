@@ -34,7 +34,7 @@ pub struct Inbox<T> {
     state: Mutex<State<T>>,
 }
 
-/// What a sender has to do.
+/// What the sender does after [`Inbox::push`].
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub enum Pushed<T> {
@@ -42,7 +42,7 @@ pub enum Pushed<T> {
     Done,
     /// Wake the engine.
     Wake,
-    /// There is no engine any more; this is what was to be said.
+    /// The inbox is closed. The message comes back.
     Closed(T),
 }
 
@@ -53,7 +53,7 @@ impl<T> Default for Inbox<T> {
 }
 
 impl<T> Inbox<T> {
-    /// An empty one, whose engine is awake.
+    /// Returns an empty inbox, whose engine counts as awake.
     #[must_use]
     pub fn new() -> Self {
         Self { state: Mutex::new(State { messages: Vec::new(), is_asleep: false, is_closed: false }) }
@@ -74,12 +74,12 @@ impl<T> Inbox<T> {
         })
     }
 
-    /// Takes all there is, into `into`, which is empty.
+    /// Moves all messages into `into`, which must be empty.
     pub fn take(&self, into: &mut Vec<T>) {
         self.with(|s| std::mem::swap(&mut s.messages, into));
     }
 
-    /// Whether there are any.
+    /// Whether there are messages.
     pub fn has_messages(&self) -> bool {
         self.with(|s| !s.messages.is_empty())
     }

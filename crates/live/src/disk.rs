@@ -80,7 +80,6 @@ pub struct DiskOptions {
     timeout: Option<Duration>,
     capacity: u32,
     direct: bool,
-    read_only: bool,
     rotational: Option<bool>,
     /// Facts of the device that later files will be on.
     device: Option<Facts>,
@@ -106,7 +105,6 @@ impl DiskOptions {
             timeout: None,
             capacity: 0,
             direct: true,
-            read_only: false,
             rotational: None,
             device: None,
             record: None,
@@ -180,13 +178,6 @@ impl DiskOptions {
     #[must_use]
     pub const fn direct(mut self, direct: bool) -> Self {
         self.direct = direct;
-        self
-    }
-
-    /// Opens the files for reading only. Default false.
-    #[must_use]
-    pub const fn read_only(mut self, read_only: bool) -> Self {
-        self.read_only = read_only;
         self
     }
 
@@ -272,7 +263,7 @@ impl DiskOptions {
         self
     }
 
-    /// Opens a file; for reading only if that is all that it or the disk is for.
+    /// Opens a file, for reading only if `read_only`.
     pub(crate) fn open_file(
         &self,
         path: &Path,
@@ -280,7 +271,7 @@ impl DiskOptions {
     ) -> Result<(File, u64, Option<Cached>), Error> {
         must_have_blocks(path)?;
         let failed = |e: &io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
-        let writes = !self.read_only && !read_only;
+        let writes = !read_only;
         let open = |flags| OpenOptions::new().read(true).write(writes).custom_flags(flags).open(path);
         let direct = if self.direct { open(libc::O_DIRECT) } else { open(0) };
         let file = match direct {

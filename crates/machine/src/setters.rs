@@ -73,7 +73,10 @@ pub(crate) fn by_command_line<'a>(disk: &Disk, command_line: &'a str) -> Option<
 
 /// Whether the scheduler may be the kernel's own choice for the disk.
 pub(crate) fn is_kernels_choice(disk: &Disk, kernel: &Kernel, scheduler: &str) -> bool {
-    if let Some(default) = kernel.built_in_default() {
+    // The default of kernels before 5.0 is about their old queue; disks of blk-mq do not have it.
+    if let Some(default) = kernel.built_in_default()
+        && (disk.has_old_queue() || !matches!(default, "cfq" | "deadline" | "noop"))
+    {
         return default == scheduler;
     }
     if disk.has_old_queue() {

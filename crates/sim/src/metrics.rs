@@ -101,9 +101,9 @@ pub struct ClientStats {
     pub trim: OpStats,
     /// Fsyncs and fdatasyncs.
     pub sync: OpStats,
-    /// Those that fio measures: without `end_fsync` and `fsync_on_close`.
+    /// The fsyncs and fdatasyncs that fio measures: all but those of `end_fsync` and `fsync_on_close`.
     pub sync_of_load: OpStats,
-    /// Those that fio counts: the fsyncs among [`ClientStats::sync_of_load`].
+    /// The number of fsyncs in [`ClientStats::sync_of_load`], which is fio's `total_ios` of `sync`.
     pub fsyncs: u64,
     /// The bytes and calls while all jobs beside it ran; `None` if it ran alone, or the jobs never ran all at
     /// once.

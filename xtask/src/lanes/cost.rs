@@ -96,6 +96,8 @@ pub(super) fn watch_compilers(step: &str, command: &mut Command) {
     let calls = file("compiled", step);
     let _ = fs::create_dir_all(calls.parent().expect("a folder"));
     let _ = fs::remove_file(&calls);
+    // A step that is killed leaves no row. The row of an earlier run must not stand for it.
+    let _ = fs::remove_file(file("steps", step));
     command.env(CALLS, calls);
     if std::env::var_os("RUSTC_WRAPPER").is_none()
         && let Ok(this) = std::env::current_exe()

@@ -2,7 +2,8 @@
 //!
 //! A step with inputs has a result that follows from them alone; `records` keeps the last one. In doubt a
 //! path belongs to the inputs: a step that runs too often costs minutes, one that is left out wrongly costs a
-//! fault.
+//! fault. By decision, packages are checked when a manifest changes, and the page when its own crates do; the
+//! night repeats them with all the rest.
 
 use super::drawn::{self, Drawn, FEW};
 use super::prepare;
@@ -54,7 +55,17 @@ macro_rules! lab {
 
 const MODULE: &[&str] =
     &["kernel", "crates/core/src", "crates/core-ffi", "crates/device/src", "xtask/src/kernel*"];
-const BENCH: &[&str] = manifests!("bench", "crates/core/src", "crates/outside/src", "xtask/src/bench.rs");
+const BENCH: &[&str] = manifests!(
+    "bench",
+    "crates/core/src",
+    "crates/device",
+    "crates/sim/src",
+    "crates/trace/src",
+    "crates/live/src",
+    "crates/inbox",
+    "xtask/src/bench.rs",
+    "xtask/src/callgrind.rs"
+);
 const FIGURES: &[&str] = lab!("README.md", "docs", ":(exclude)docs/testing.md", "xtask/src/figures.rs");
 const MEASURED: &[&str] = lab!(
     "README.md",
@@ -132,13 +143,13 @@ pub(super) const BESIDE: &[Step] = &[
 const BENCH_AND_SIM: &[&str] =
     manifests!("crates/core/src", "crates/device", "crates/sim", "crates/outside/src", "crates/trace/src");
 
-/// By themselves: tests that ask for real time.
+/// Tests that need real time. They run alone.
 pub(super) const ALONE: &[Step] = &[
     always("tests of clocks", || drawn::of_clocks("--workspace --test clock", &drawn_here())),
     always("FUSE over io_uring", over_uring),
 ];
 
-/// What runs only at night, or when its name is asked for.
+/// Steps that run at night, or when they are named.
 pub(super) const NIGHTLY: &[Step] = &[
     always("same bytes in debug", || drawn::run(&mut same_bytes("dev"))),
     always("fuzzing", || fuzz::each(fuzz::NIGHTLY)),
@@ -146,12 +157,17 @@ pub(super) const NIGHTLY: &[Step] = &[
     always("BFQ's rules, mutants", || {
         crate::mutants::run(&["--rules"]).map(|()| passed("see target/mutants"))
     }),
-    always("the package in Debian", || package_in_debian().map(|()| passed("installed, served, removed"))),
+    always("the package in Debian", package_in_debian),
     always("the module on a newer kernel", || kernel::test("7.3")),
     always("the module under lockdep and KASAN", crate::kernel_debug::run),
     always("the module under stress, 24 h", || crate::kernel_guest::stress(&["--hours", "24"])),
     always("all measured docs", || docs::run(docs::Part::All)),
 ];
+
+/// Whether the step runs at night alone.
+pub(super) fn is_nightly(step: &Step) -> bool {
+    NIGHTLY.iter().any(|other| other.name == step.name)
+}
 
 /// The step with this name.
 pub(super) fn find(name: &str) -> Option<&'static Step> {
@@ -254,11 +270,13 @@ fn bare_metal() -> Result<Outcome, String> {
 }
 
 /// `cargo xtask debian`: builds the package and tries it in a clean Debian, in QEMU's software emulation.
-pub(crate) fn package_in_debian() -> Result<(), String> {
-    println!("a system: {}", prepare::debian()?);
+pub(crate) fn package_in_debian() -> Result<Outcome, String> {
+    if let skipped @ Outcome::Skipped(_) = prepare::debian()? {
+        return Ok(skipped);
+    }
     crate::dist::run(&["--deb"])?;
     let mut test = cargo("test --package fairhead --profile sim --test clean_debian -- --show-output");
-    plain(test.env("FAIRHEAD_PACKAGE", deb::file(&crate::dist::folder())?)).map(drop)
+    drawn::run(test.env("FAIRHEAD_PACKAGE", deb::file(&crate::dist::folder())?))
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ fn lane(variables: &[(&str, &str)]) -> ExitCode {
     ended(total)
 }
 
-/// Both at once. How many tests and steps have passed.
+/// Does both at once. Returns how many tests and steps passed, failed and were skipped.
 fn at_once(one: impl FnOnce() -> Count, other: impl FnOnce() -> Count + Send) -> Count {
     thread::scope(|scope| {
         let other = scope.spawn(other);
@@ -91,12 +91,13 @@ fn nightly() -> ExitCode {
     ended(total)
 }
 
-/// One step as at night.
+/// One step as at night, with what it needs.
 fn only(name: &str) -> ExitCode {
-    match list::find(name) {
-        Some(step) => ended(in_order(std::slice::from_ref(step), &[(ALL, "1"), (NIGHTLY, "1")], false)),
-        None => no_step(name),
-    }
+    let Some(step) = list::find(name) else { return no_step(name) };
+    let variables = [(ALL, "1"), (NIGHTLY, "1")];
+    let mut total = in_order(FETCH, &variables, false);
+    total.add(in_order(std::slice::from_ref(step), &variables, false));
+    ended(total)
 }
 
 fn no_step(name: &str) -> ExitCode {
@@ -109,7 +110,7 @@ fn ended(total: Count) -> ExitCode {
     if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs steps, each as a process. How many tests and steps have passed.
+/// Runs steps, each as a process. Returns how many tests and steps passed, failed and were skipped.
 fn in_order(steps: &[Step], variables: &[(&str, &str)], is_beside: bool) -> Count {
     let mut total = Count::default();
     for step in steps {
@@ -135,7 +136,11 @@ fn process(name: &str, variables: &[(&str, &str)], is_beside: bool) -> Command {
     let is_idle = is_beside && crate::shell::exists("chrt");
     let mut words: Vec<&OsStr> = Vec::new();
     if has_limit {
-        words.extend(["timeout", "--foreground", "--kill-after=10", LIMIT].map(OsStr::new));
+        // It ends the whole group of its step, and itself with this process.
+        if crate::shell::exists("setpriv") {
+            words.extend(["setpriv", "--pdeathsig", "TERM"].map(OsStr::new));
+        }
+        words.extend(["timeout", "--kill-after=10", LIMIT].map(OsStr::new));
     }
     if is_idle {
         words.extend(["chrt", "--idle", "0"].map(OsStr::new));
@@ -151,7 +156,8 @@ fn process(name: &str, variables: &[(&str, &str)], is_beside: bool) -> Command {
 pub(crate) fn step(name: &str) -> ExitCode {
     let Some(step) = list::find(name) else { return no_step(name) };
     let start = cost::now();
-    let state = if step.inputs.is_empty() { String::new() } else { records::state(step.inputs) };
+    let is_kept = !step.inputs.is_empty() || list::is_nightly(step);
+    let state = if is_kept { records::state(step.inputs) } else { String::new() };
     let known = if std::env::var_os(ALL).is_none() { records::unchanged(name, step.inputs) } else { None };
     let is_known = known.is_some();
     let outcome = known.map_or_else(step.run, |result| Ok(Outcome::Passed(result)));

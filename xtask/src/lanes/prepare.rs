@@ -44,6 +44,7 @@ pub(super) fn packages() -> Result<Outcome, String> {
         ("zsh", "zsh"),
         ("lintian", "lintian"),
         ("dpkg-shlibdeps", "dpkg-dev"),
+        ("debootstrap", "debootstrap"),
     ];
     let mut missing: Vec<&str> =
         WANTED.iter().filter(|(program, _)| !exists(program)).map(|(_, p)| *p).collect();

@@ -174,10 +174,8 @@ fn a_block_that_is_longer_than_its_range_fails_that_job_only() {
     let report: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(moved(&report), [[0; 6], [16, 1 << 20, 0, 0, 0, 0]]);
     // Of a whole disk of today a tenth has room.
-    assert_eq!(
-        run(folder.path(), &["block-longer-than-range.fio", "--runtime", "10ms"])["jobs"][1]["error"],
-        0
-    );
+    let got = moved(&run(folder.path(), &["block-longer-than-range.fio", "--runtime", "10ms"]));
+    assert!(got[1].iter().sum::<u64>() > 0, "{got:?}");
     let small = "[made]\nrw=write\nfilename=q\nsize=64k\n[big]\nstonewall\nrw=read\nfilename=q\nsize=1%\n";
     std::fs::write(folder.path().join("small.fio"), small).unwrap();
     let out = fairhead(folder.path(), &["run", "small.fio", "--sched", "noop"]);

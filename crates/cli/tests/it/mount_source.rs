@@ -35,7 +35,7 @@ show() {
 end() {
     kill -TERM $p
     for i in $(seq 50); do
-        case "$(state)" in Z|"") wait $p || true; return 0;; esac
+        case "$(state)" in Z|"") wait $p || fail "it ends with the status $?"; return 0;; esac
         sleep 0.1
     done
     fail "it does not end"

@@ -12,9 +12,12 @@ pub struct Limits {
     /// request. Shares of the pool ([`Elevator::has_room`](super::Elevator::has_room)) are shares of this.
     /// Default 0: as many as tags.
     pub pool: u16,
-    /// How many tasks have state of their own at a time. A further one takes the place of a task that has
-    /// been idle for 20 ms at least, the eldest of the eight that are looked at; if there is none, it shares
-    /// a fallback. A task whose place was taken is a new one when it sends its next request. Default 64.
+    /// How many tasks have state of their own at a time. When all places are taken, a further one
+    /// takes the place of a task that has been idle for at least 20 ms: the eldest of the eight that are
+    /// looked at. If none of these is idle, it shares a fallback. A task whose place was taken is a new one
+    /// when it sends its next request. In BFQ and CFQ, a task whose priority was set by
+    /// [`Control::SetPrio`](super::Control::SetPrio), and not by its requests, keeps its place until it
+    /// exits. Default 64.
     pub tasks: u32,
     /// How many groups there may be, the root included. Default 1.
     pub groups: u32,

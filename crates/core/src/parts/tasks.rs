@@ -3,8 +3,8 @@
 //! Tasks are numbered by the driver (process ids, say); a scheduler wants dense slots for its tables. A
 //! [`TaskMap`] gives a slot to each newcomer. When all are taken, [`TaskMap::eldest`] finds a task that has
 //! been idle for long: the scheduler ends what it has of that task and gives its slot back with
-//! [`TaskMap::release`]. If no task is idle, newcomers share the last slot, the *fallback*, as CFQ's
-//! newcomers share one queue when memory is short.
+//! [`TaskMap::release`]. If none of those that are looked at is idle, newcomers share the last slot, the
+//! *fallback*, as CFQ's newcomers share one queue when memory is short.
 //!
 //! ```text
 //!   slots:   3 busy │ 4 idle 80 ms │ 5 idle 2 s │ 6 busy │ 7 idle 5 ms …      eldest ─► 5
@@ -21,8 +21,8 @@ use crate::units::{Duration, Instant, TaskId, id};
 /// The number of slots that one search looks at.
 const LOOKED_AT: u32 = 8;
 
-/// A task that has been idle for less than this keeps its slot. No scheduler keeps the disk for a task that
-/// long, and a task that thinks for less is in the middle of its work.
+/// A task that has been idle for less than this keeps its slot. By default no scheduler keeps the
+/// disk for a task that long (callers leave out the task that has the disk), and a task that thinks for less is in the middle of its work.
 const IDLE_MIN: Duration = Duration::from_ms(20);
 
 id! {

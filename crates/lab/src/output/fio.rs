@@ -48,6 +48,8 @@ impl Export for JsonPlus {
                 let mut entry = job(unit, outcome, &prefix);
                 options(&mut entry["job options"], unit.job, s.name);
                 written(&mut entry["job options"], report.jobs().written.jobs.get(&unit.job.line));
+                // Of the run, whatever is written.
+                entry["job options"]["ioscheduler"] = json!(s.name);
                 samples(&mut entry, unit, &units, outcome);
                 jobs.push(entry);
             }
@@ -57,8 +59,9 @@ impl Export for JsonPlus {
                     .extend(several.iter().map(|d| util(&format!("{prefix}{}", d.label), &d.stats, outcome))),
             }
         }
-        let mut global = json!({ "randseed": plan.seed.to_string() });
+        let mut global = json!({});
         written(&mut global, Some(&report.jobs().written.global));
+        global["randseed"] = json!(plan.seed.to_string());
         let ended = report.outcomes.iter().map(|o| o.elapsed).max().unwrap_or_default();
         pretty(&json!({
             "fio version": concat!("fairhead-", env!("CARGO_PKG_VERSION")),

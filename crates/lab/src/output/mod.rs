@@ -71,9 +71,9 @@ pub struct Sum {
     pub trim: OpStats,
     /// Their fsyncs and fdatasyncs.
     pub sync: OpStats,
-    /// As `sync`, as far as fio measures them.
+    /// Their fsyncs and fdatasyncs without those of `end_fsync` and `fsync_on_close`, as fio measures them.
     pub sync_of_load: OpStats,
-    /// How many fsyncs fio counts.
+    /// The number of fsyncs in `sync_of_load`, without fdatasyncs.
     pub fsyncs: u64,
     /// Their start-ups, one by one.
     pub startups: Vec<StartUp>,

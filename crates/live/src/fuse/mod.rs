@@ -152,7 +152,7 @@ impl Mount {
         // Before the mount is there, so that it is not in itself.
         let opened = Source::open(source).map_err(failed)?;
         if !opened.is_copy && opened.is_around(at).unwrap_or(false) {
-            let why = "inside the folder that is mounted; only root can mount there";
+            let why = "inside the folder that is mounted; only root can mount there, on Linux 5.12 and later";
             return Err(Error::new(ErrorKind::Setting, format!("{}: {why}", at.display())));
         }
         if let Some(path) = &options.record {
@@ -172,14 +172,15 @@ impl Mount {
     /// If the file would be there.
     pub fn refuse_inside(at: &Path, file: &Path, what: &str) -> Result<(), Error> {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // A folder that does not exist is an error when the file is made.
-        // The file may be a link.
-        let place = file.canonicalize().or_else(|_| folder.canonicalize());
+        // The file may be a link into the mount, to a file that is yet to be made. If its folder does not exist
+        // either, making the file fails later.
+        let target = file.read_link().ok().and_then(|to| folder.join(to).parent()?.canonicalize().ok());
+        let place = file.canonicalize().ok().or(target).ok_or(()).or_else(|()| folder.canonicalize());
         let (Ok(at), Ok(place)) = (at.canonicalize(), place) else { return Ok(()) };
         if !place.starts_with(&at) {
             return Ok(());
         }
-        let why = format!("{what} cannot be in the mount that it is about; name a place outside of");
+        let why = format!("{what} cannot be in the mount of the same command; name a place outside of");
         Err(Error::new(ErrorKind::Setting, format!("{}: {why} {}", file.display(), at.display())))
     }
 

@@ -38,7 +38,7 @@ pub(super) fn rotating(machine: &Machine, findings: &mut Vec<Finding>) {
             better
         };
         // That a zoned disk needs mq-deadline is a fault of its own.
-        if !(disk.is_host_managed() && needs_order_of(machine, &disk)) {
+        if !needs_order_of(machine, &disk) {
             findings.push(unfit(&disk, better, Load::StartUp, why));
         }
     }

@@ -28,6 +28,11 @@ fn place(rule: &Rule) -> String {
     format!("{}:{}", rule.file, rule.line)
 }
 
+/// The lines of a rule as an address of sed.
+fn lines(rule: &Rule) -> String {
+    if rule.last > rule.line { format!("{},{}", rule.line, rule.last) } else { rule.line.to_string() }
+}
+
 /// Rules that set a scheduler, with its name. One that asks first which schedulers there are is left out
 /// unless it may be for a disk; so is a value that udev has yet to put in.
 fn schedulers(machine: &Machine) -> impl Iterator<Item = (&Rule, &str)> {
@@ -68,7 +73,7 @@ pub(super) fn no_such_scheduler(machine: &Machine, findings: &mut Vec<Finding>) 
         let file = shell_word(&rule.file);
         let edit = |from: &str, to: &str| {
             if from.chars().chain(to.chars()).all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
-                format!("sed -i '{}s/\"{from}\"/\"{to}\"/' {file}", rule.line)
+                format!("sed -i '{}s/\"{from}\"/\"{to}\"/' {file}", lines(rule))
             } else {
                 format!("# write {to} for {from} in line {} of {file}", rule.line)
             }
@@ -118,9 +123,9 @@ pub(super) fn no_such_disk(machine: &Machine, findings: &mut Vec<Finding>) {
             format!("{} is for a disk with the serial number {serial}, which is not there.", place(rule));
         let why = "It does nothing. If the disk is only unplugged, leave it.";
         let mut finding = Finding::about_machine(Severity::Advice, what, why);
-        let (file, line) = (shell_word(&rule.file), rule.line);
-        finding.mend = format!("sed -i '{line}s/^/#/' {file}");
-        finding.undo = format!("sed -i '{line}s/^#//' {file}");
+        let (file, lines) = (shell_word(&rule.file), lines(rule));
+        finding.mend = format!("sed -i '{lines}s/^/#/' {file}");
+        finding.undo = format!("sed -i '{lines}s/^#//' {file}");
         findings.push(finding);
     }
 }

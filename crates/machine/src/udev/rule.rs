@@ -1,5 +1,7 @@
 //! A line of a file of rules, taken apart.
 
+use std::ops::RangeInclusive;
+
 /// A line that does something that can change a disk's settings: it assigns an attribute of a queue or a
 /// property, jumps, or is jumped to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -8,6 +10,8 @@ pub struct Rule {
     pub file: String,
     /// The number of the line, from one.
     pub line: usize,
+    /// The number of the last line, where it continues in others.
+    pub(crate) last: usize,
     /// What must hold.
     pub(super) conditions: Vec<Condition>,
     /// What is assigned to files of `queue/`: name and value, such as `scheduler` and `bfq`.
@@ -46,7 +50,9 @@ impl Rule {
                 continue;
             }
             whole.push_str(line);
-            rules.extend(Self::parse_line(file, first, whole.trim()).filter(Self::does_something));
+            rules.extend(
+                Self::parse_line(file, first..=number + 1, whole.trim()).filter(Self::does_something),
+            );
             whole.clear();
         }
         rules
@@ -60,11 +66,12 @@ impl Rule {
             || self.label.is_some()
     }
 
-    fn parse_line(file: &str, line: usize, text: &str) -> Option<Self> {
+    fn parse_line(file: &str, lines: RangeInclusive<usize>, text: &str) -> Option<Self> {
         if text.is_empty() || text.starts_with('#') {
             return None;
         }
-        let mut rule = Self { file: file.to_owned(), line, ..Self::default() };
+        let (line, last) = lines.into_inner();
+        let mut rule = Self { file: file.to_owned(), line, last, ..Self::default() };
         for token in tokens(text) {
             let Token { key, operator, value, ignores_case } = token;
             let is_assigned = !matches!(operator, "==" | "!=");

@@ -38,7 +38,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Of a client that makes no call.
+    /// The empty region of a client that makes no call.
     pub(super) const EMPTY: Self = Self { base: 0, span: 0, size: 0, file: 0, room: 0 };
 }
 

@@ -97,7 +97,8 @@ pub(super) struct Files {
     pub(super) of_client: Vec<Vec<u32>>,
     /// How long in bytes the shortest of its files was when a client was set up, by client.
     pub(super) known: Vec<u64>,
-    /// How long it was before, by what jobs above make, by client: 0 if it is a new one.
+    /// The length in bytes of a client's shortest file before the client was set up, as jobs above made it; 0
+    /// for a new file. By client.
     pub(super) before: Vec<u64>,
     /// By disk.
     pub(super) disks: Vec<Disk>,

@@ -38,7 +38,9 @@ pub(super) struct ReadsAgain {
 impl ReadsAgain {
     /// The client makes this call.
     pub(super) fn note(&mut self, job: &Job, io: Io) {
-        if job.verify.is_some() && io.action == Action::Write {
+        // A time-based job ends by its time, and reads nothing then.
+        let is_read = job.verify.is_some_and(|v| v.backlog.is_some() || !job.time_based);
+        if is_read && io.action == Action::Write {
             let visits_once = job.rw.random && !job.norandommap && job.distribution == Distribution::Uniform;
             if visits_once {
                 self.written.push_back(io);

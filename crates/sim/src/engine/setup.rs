@@ -17,7 +17,7 @@ use super::waves::Waves;
 use super::{Machine, Scenario, flusher, startup, steady, traced, work};
 use crate::error::SimError;
 use crate::host::Host;
-use crate::job::{self, Distribution, JobFile, Program, Size};
+use crate::job::{self, Distribution, Job, JobFile, Program, Size};
 use crate::metrics::Result;
 use crate::rng::Rng;
 use fairhead_core::TaskId;
@@ -108,6 +108,9 @@ impl<'a> Machine<'a> {
                 Err(error @ SimError::Job { .. }) if c.job.program.is_none() => (Region::EMPTY, Some(error)),
                 Err(error) => return Err(error),
             };
+            if idle.is_none() {
+                must_have_zones(c.job, region.span)?;
+            }
             let mut client = Client::new(&c, used, region, scenario.host.read_ahead, scenario.seed);
             if c.job.filesize_max.is_some() {
                 let lengths = client.files.iter().map(|&f| files.files[f as usize].size * 512);
@@ -185,6 +188,17 @@ fn region_of_varied(c: &crate::job::Client<'_>, files: &Files, client: usize) ->
     Ok(Region { base, span, size, file: longest, room: span })
 }
 
+/// Refuses a distribution with a part that is longer than what the job uses, of `span` bytes.
+fn must_have_zones(job: &Job, span: u64) -> Result<()> {
+    if let Distribution::Zoned(zones) = &job.distribution
+        && zones.iter().any(|z| matches!(z.size, Size::Bytes(b) if b > span))
+    {
+        let message = format!("its random_distribution has a part that is longer than its {span} bytes");
+        return Err(SimError::Job { job: job.name.clone(), message });
+    }
+    Ok(())
+}
+
 /// Which part of each of its files a client uses.
 fn region(c: &crate::job::Client<'_>, files: &Files, client: usize) -> Result<Region> {
     if c.job.filesize_max.is_some() {
@@ -226,12 +240,6 @@ fn region(c: &crate::job::Client<'_>, files: &Files, client: usize) -> Result<Re
                 "a block of {block} bytes is longer than its range of {span}, so there is no call to make"
             )
         };
-        return Err(SimError::Job { job: c.job.name.clone(), message });
-    }
-    if let Distribution::Zoned(zones) = &c.job.distribution
-        && zones.iter().any(|z| matches!(z.size, Size::Bytes(b) if b > span))
-    {
-        let message = format!("its random_distribution has a part that is longer than its {span} bytes");
         return Err(SimError::Job { job: c.job.name.clone(), message });
     }
     let room = files.known[client].saturating_sub(base).max(span);

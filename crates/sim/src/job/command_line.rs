@@ -3,7 +3,7 @@
 //! ```text
 //! fio --direct=1 --name=a --rw=randread --size=1g --name=b --rw=write common.fio --output-format=json
 //!     └────────┘ └──────────────────────────────┘ └───────────────┘ └────────┘ └───────────────────┘
-//!     all jobs's  a job                            another          files: read  fio's own: [`Asked`]
+//!     all jobs    a job                            another          files: read  fio's own: [`Asked`]
 //! ```
 //!
 //! Words are as fio takes them: one dash or two, `--size=1g` or `--size 1g`; what stands before the first
@@ -19,7 +19,7 @@ use super::engines::refusal_of_option;
 use super::error::clean;
 use super::model::JobFile;
 use super::options::{Effect, find};
-use super::parse::{Parser, no_job, unknown_option};
+use super::parse::{Parser, no_job, text_of, unknown_option};
 use super::surroundings::{ReadFile, Surroundings};
 
 /// What a command line is called in messages and reports.
@@ -106,7 +106,7 @@ fn shell_words(line: &str) -> Vec<String> {
 /// The words without what stands before them in a terminal, one line in one word split.
 fn plain(words: &[String]) -> Vec<String> {
     let mut words = match words {
-        [line] if line.contains(char::is_whitespace) => shell_words(line),
+        [line] if line.contains(" -") || line.starts_with("fio ") => shell_words(line),
         words => words.iter().filter(|w| !matches!(w.trim(), "" | "\\")).cloned().collect(),
     };
     let is_front = |word: &str| matches!(word, "$" | "#" | "sudo" | "fio") || word.ends_with("/fio");
@@ -255,7 +255,7 @@ impl Line<'_> {
         for (path, number) in paths {
             let fail = |message| (number, message);
             let bytes = read(path).map_err(fail)?;
-            let text = String::from_utf8(bytes).map_err(|_| fail("not a text in UTF-8".to_owned()))?;
+            let text = text_of(&bytes).map_err(fail)?.to_owned();
             self.parser.close()?;
             self.files.push((path.to_owned(), self.lines, text.clone()));
             for line in text.lines() {

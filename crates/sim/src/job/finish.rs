@@ -7,14 +7,14 @@ use fairhead_core::units::{Class, IoPrio};
 
 use super::draft::Draft;
 use super::error::clean;
-use super::load::{BlockSize, Direction, Distribution, Engine, PerOp, Program, Size, Verify, Zones};
+use super::load::{BlockSize, Direction, Distribution, Engine, Layout, PerOp, Program, Size, Verify, Zones};
 use super::model::Job;
 use super::trace::TraceFile;
 use super::value::in_units;
 use crate::replay::{Source, TraceJob};
 
-/// How much of a disk a file of `fill_device=1` has: a file system keeps a little for itself.
-const FULL_DISK: Size = Size::Percent(99);
+/// How much of a disk the files of `fill_device=1` have, in percent: a file system keeps a little for itself.
+const FULL_DISK: u8 = 99;
 
 /// A result, or an error's line and message.
 pub(super) type At<T> = Result<T, (u32, String)>;
@@ -218,7 +218,13 @@ fn settle_verify(draft: &mut Draft) {
 fn settle_files(draft: &mut Draft) -> At<()> {
     let job = &mut draft.job;
     if draft.fills && job.size.is_none() && job.filesize.is_none() && !job.is_raw_disk() {
-        job.filesize = Some(FULL_DISK);
+        let files = job.file_count().saturating_mul(job.numjobs.into());
+        let each = u64::from(FULL_DISK) / files.max(1);
+        job.filesize = Some(Size::Percent(u8::try_from(each).unwrap_or(FULL_DISK).max(1)));
+    }
+    if job.filesize_max.is_some() && matches!(job.layout, Layout::Interleaved { .. }) {
+        let message = "files that lie interleaved have one size; write one, such as filesize=64m".to_owned();
+        return Err((draft.line_of("filesize"), message));
     }
     if draft.creates_only {
         (job.number_ios, job.time_based) = (Some(0), false);

@@ -104,7 +104,8 @@ impl Arg<'_> {
             let size = size.split_once('-').map_or(size, |(low, _)| low);
             let digits = pct.trim().trim_end_matches('%');
             // Percentages above 100 count as 100, and 0 as none.
-            let is_large = digits.len() > 2 && digits.bytes().all(|b| b.is_ascii_digit());
+            let is_large =
+                digits.bytes().all(|b| b.is_ascii_digit()) && digits.trim_start_matches('0').len() > 2;
             let pct = match self.with(pct) {
                 _ if digits.is_empty() => None,
                 _ if is_large => Some(100),

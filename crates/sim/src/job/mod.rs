@@ -81,7 +81,7 @@ pub use value::{size_value, time_value};
 pub const BYTES_MAX: usize = 1 << 20;
 /// The most bytes that a line may have: a list of 64 block sizes fits many times.
 pub const LINE_BYTES_MAX: usize = 4096;
-/// Of how many of a job's files it is looked at whether jobs above make them.
+/// The most file names of a job that are checked against the jobs above it.
 const NAMES_LOOKED_AT: u64 = 1024;
 /// The most clients that a job file may ask for, `numjobs` counted.
 pub const CLIENTS_MAX: u32 = 4096;

@@ -66,9 +66,9 @@ pub struct JobFile {
 /// without those that have no value. An option that is given twice is there once, with its last value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Written {
-    /// Those of `[global]`.
+    /// The options of `[global]`.
     pub global: Vec<(&'static str, String)>,
-    /// Those of each job, by the [line](Job::line) of its heading.
+    /// The options of each job's section, by the [line](Job::line) of its heading.
     pub jobs: BTreeMap<u32, Vec<(&'static str, String)>>,
 }
 

@@ -54,8 +54,6 @@ pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Resul
             ),
         )));
     }
-    // Some editors put this mark before a text in UTF-8. fio would take it for a part of the first line.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parser = Parser::default();
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     for (line, number) in text.lines().zip(1..) {
@@ -67,8 +65,21 @@ pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Resul
     })
 }
 
-/// What some editors put in front of a text in UTF-8.
+/// The mark that some editors put in front of a text in UTF-8. fio takes it for a part of the first line.
 const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Returns the text of a job file that another file or a command line names: at most [`BYTES_MAX`] bytes of
+/// UTF-8, without a byte-order mark.
+pub(super) fn text_of(bytes: &[u8]) -> Result<&str, String> {
+    if bytes.len() > BYTES_MAX {
+        return Err(format!(
+            "the file has more than {}; a job file has at most that",
+            in_units(BYTES_MAX as u64)
+        ));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| not_utf8(bytes).to_owned())?;
+    Ok(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text))
+}
 
 /// What is said of a file without a job.
 pub(super) fn no_job(text: &str) -> String {
@@ -207,6 +218,9 @@ impl Parser {
     /// `include FILE`: the options of another file, as if they stood here.
     //= fio-3.33: "No new sections in included files", "outside of [] job section", seen
     fn include(&mut self, path: &str, line: u32, around: &Surroundings<'_>) -> Result<(), String> {
+        if matches!(self.section, Section::Skipped) {
+            return Ok(());
+        }
         let shown = clean(path);
         if matches!(self.section, Section::None) {
             return Err(format!(
@@ -223,10 +237,7 @@ impl Parser {
             ));
         };
         let bytes = read(path)?;
-        let text = std::str::from_utf8(&bytes).map_err(|_| format!("'{shown}' is not a text in UTF-8"))?;
-        if text.len() > BYTES_MAX {
-            return Err(format!("'{shown}' has {} bytes; a job file has at most 1m", text.len()));
-        }
+        let text = text_of(&bytes).map_err(|why| format!("'{shown}': {why}"))?;
         self.included = (depth + 1, count + 1);
         for (text, inside) in text.lines().zip(1_u32..) {
             // Options of an included file count as given in the line that includes it.

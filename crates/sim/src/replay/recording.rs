@@ -86,7 +86,7 @@ pub struct Recording {
     pub duration: Duration,
     /// How many of them were answered, as far as the trace tells.
     pub answered: u64,
-    /// How many of them were not, of how many, and why.
+    /// A phrase for notes: how many requests have no completion, of how many, and why.
     unanswered: String,
     /// Of each device, how many sectors are touched, after `replay_scale`.
     ends: Vec<u64>,

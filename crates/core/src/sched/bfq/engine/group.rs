@@ -80,6 +80,11 @@ impl Bfq {
         };
         let eldest = tasks.eldest(cx.now, idle_since);
         if let Some(slot) = eldest {
+            // Async queues are the group's: another task may be in service through one.
+            for actuator in 0..self.actuators.count() {
+                let link = self.link(slot, actuator);
+                self.drop_async(cx, link);
+            }
             self.exit(cx, slot);
         }
         eldest.is_some()
