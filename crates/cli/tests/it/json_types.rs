@@ -103,7 +103,7 @@ fn every_key_of_fios_own_result_is_there_with_its_type() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The same run has the same bytes.
+/// A run has the same bytes each time.
 #[test]
 fn the_clock_is_the_simulated_one() {
     let (_folder, file) = result();

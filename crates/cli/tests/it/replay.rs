@@ -81,7 +81,9 @@ fn what_is_no_trace_and_no_job_is_told() {
     assert!(wrong.contains("in a job file write read_iolog=FILE"), "{wrong}");
     let text = file("neither", b"hello\nworld\n");
     assert!(refusal(&["run", path(&text)]).contains("neither:1: "), "a text is taken for a job file");
-    let binary = file("binary", &[0xff, 0xfe, 0, 1, 2]);
+    let wide = file("wide", &[0xff, 0xfe, b'[', 0, b'a', 0, b']', 0]);
+    assert!(refusal(&["run", path(&wide)]).contains("a text in UTF-16; save it as UTF-8"));
+    let binary = file("binary", &[0xff, 0xfd, 0, 1, 2]);
     let wrong = refusal(&["run", path(&binary)]);
     assert!(wrong.contains("is no trace of a known format"), "{wrong}");
     // Damage in the middle: nothing is run, and nothing is written.

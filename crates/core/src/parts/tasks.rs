@@ -22,7 +22,8 @@ use crate::units::{Duration, Instant, TaskId, id};
 const LOOKED_AT: u32 = 8;
 
 /// A task that has been idle for less than this keeps its slot. By default no scheduler keeps the
-/// disk for a task that long (callers leave out the task that has the disk), and a task that thinks for less is in the middle of its work.
+/// disk for a task that long (callers leave out the task that has the disk), and a task that thinks for less
+/// is in the middle of its work.
 const IDLE_MIN: Duration = Duration::from_ms(20);
 
 id! {

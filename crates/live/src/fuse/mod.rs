@@ -172,8 +172,8 @@ impl Mount {
     /// If the file would be there.
     pub fn refuse_inside(at: &Path, file: &Path, what: &str) -> Result<(), Error> {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // The file may be a link into the mount, to a file that is yet to be made. If its folder does not exist
-        // either, making the file fails later.
+        // The file may be a link into the mount, to a file that is yet to be made. If its folder does not
+        // exist either, making the file fails later.
         let target = file.read_link().ok().and_then(|to| folder.join(to).parent()?.canonicalize().ok());
         let place = file.canonicalize().ok().or(target).ok_or(()).or_else(|()| folder.canonicalize());
         let (Ok(at), Ok(place)) = (at.canonicalize(), place) else { return Ok(()) };
