@@ -108,11 +108,17 @@ const CASES: [(&str, &str); 3] = [
     ),
 ];
 
+/// Whether the compiler can build for [`TARGET`].
+fn has_target() -> Result<bool, String> {
+    let sysroot = capture(&mut command("rustc", "--print sysroot"))?;
+    let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_owned();
+    Ok(Path::new(&sysroot).join("lib/rustlib").join(TARGET).exists())
+}
+
 /// Makes the page and tries it.
 pub(crate) fn check() -> Result<Outcome, String> {
-    let targets = capture(&mut command("rustc", "--print sysroot"))?;
-    let sysroot = String::from_utf8_lossy(&targets.stdout).trim().to_owned();
-    if !Path::new(&sysroot).join("lib/rustlib").join(TARGET).exists() {
+    // As `rust-toolchain.toml` says; a toolchain that was there before may lack it.
+    if capture(&mut command("rustup", &format!("target add {TARGET}"))).is_err() && !has_target()? {
         return Ok(Outcome::Skipped(format!("rustup target add {TARGET}")));
     }
     let made = make()?;
