@@ -27,9 +27,9 @@ use crate::shell::{capture, for_all, root};
 use crate::svg;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
 
 /// A job, the disk that it runs on, the clients whose wait counts, and the figure of theirs that measures it.
 struct Job {
@@ -167,11 +167,8 @@ pub(crate) fn run(part: Part) -> Result<Outcome, String> {
     if check { compare(&files) } else { write(&files) }
 }
 
-/// The program that is measured: `FAIRHEAD` if that is set, or one that is built now.
+/// The program that is measured.
 pub(crate) fn build() -> Result<PathBuf, String> {
-    if let Some(program) = env::var_os("FAIRHEAD") {
-        return Ok(program.into());
-    }
     dist::tests_program()
 }
 

@@ -229,7 +229,7 @@ fn over_uring() -> Result<Outcome, String> {
         return Ok(Outcome::Skipped("only root may switch FUSE over io_uring on".to_owned()));
     }
     let mut test = cargo(
-        "test --profile sim --no-fail-fast -p fairhead-live -p fairhead --test it --test clock \
+        "test --workspace --profile sim --no-fail-fast --test it --test clock \
          -- --show-output mount:: mount_suites:: mount_source:: signals:: power_cut:: --skip kill_mount::",
     );
     let outcome = drawn::run(test.env("FUSE_TRANSPORT", "uring"));

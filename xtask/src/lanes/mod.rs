@@ -30,6 +30,7 @@ pub(crate) use list::package_in_debian;
 pub(crate) use records::record;
 pub(crate) use table::print;
 
+use crate::dist;
 use crate::outcome::{Count, Outcome};
 use list::{ALONE, BESIDE, BUILD, FETCH, Step, TESTS};
 use std::ffi::OsStr;
@@ -148,6 +149,11 @@ fn process(name: &str, variables: &[(&str, &str)], is_beside: bool) -> Command {
     words.extend([this.as_os_str(), OsStr::new("step"), OsStr::new(name)]);
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).envs(variables.iter().copied());
+    // The tests have built it. To build it by itself would build some crates again, with other features.
+    let program = dist::target().join("sim/fairhead");
+    if is_beside && program.exists() {
+        command.env(dist::PROGRAM, program);
+    }
     cost::watch_compilers(name, &mut command);
     command
 }

@@ -29,7 +29,8 @@ pub(crate) fn print() -> Result<(), String> {
         println!("| *{part}* | | | | |");
         for row in &rows {
             let calls = cost::calls(&row.name);
-            let compiled: f64 = calls.iter().map(|call| call.cpu).sum();
+            // The sum of nothing is -0.
+            let compiled: f64 = calls.iter().map(|call| call.cpu).sum::<f64>() + 0.0;
             let Row { name, wall, cpu: of_row, .. } = row;
             println!("| {name} | {wall:.0} | {of_row:.0} | {compiled:.0} | {} |", by_profile(&calls));
             cpu += of_row;
