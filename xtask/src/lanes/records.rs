@@ -20,6 +20,9 @@ const PAGE: &str = "docs/testing.md";
 /// The line in front of the table.
 const MARK: &str = "<!-- results, by cargo xtask record -->";
 
+/// The most characters of a note in the table.
+const NOTE_MAX: usize = 110;
+
 const HEAD: &str = "| step | date | commit | inputs | what came of it |\n|---|---|---|---|---|\n";
 
 /// The last result of a step whose inputs are as they were then.
@@ -106,7 +109,10 @@ fn is_result(row: &Row) -> bool {
 
 fn line(row: &Row, date: &str) -> String {
     let (commit, hash) = row.state.split_once(' ').unwrap_or((&row.state, "-"));
-    let what = row.note.replace('|', "/");
+    let mut what: String = row.note.replace('|', "/").chars().take(NOTE_MAX).collect();
+    if row.note.chars().count() > NOTE_MAX {
+        what.push('…');
+    }
     format!("| {} | {date} | {commit} | {hash} | {what} |", row.name)
 }
 
