@@ -9,12 +9,12 @@ use crate::format::alibaba::Alibaba;
 use crate::format::biosnoop;
 use crate::format::blkparse::Blkparse;
 use crate::format::blktrace::Blktrace;
-use crate::format::cloudphysics::CloudPhysics;
+use crate::format::cloudphysics;
 use crate::format::disksim::{DiskSim, Validation};
 use crate::format::ftrace::Ftrace;
 use crate::format::iolog::Iolog;
 use crate::format::iosnoop;
-use crate::format::libcachesim::LibCacheSim;
+use crate::format::libcachesim;
 use crate::format::live::Live;
 use crate::format::mqsim::MqSim;
 use crate::format::msr::Msr;
@@ -278,8 +278,8 @@ fn by_records(format: Format, lines: Lines) -> Source {
         Format::Live => Box::new(Live::new(lines)),
         Format::BioSnoop => Box::new(Text { lines, parser: Snoop::new(&biosnoop::TOOL) }),
         Format::IoSnoop => Box::new(Text { lines, parser: Snoop::new(&iosnoop::TOOL) }),
-        Format::CloudPhysics => Box::new(Text { lines, parser: CloudPhysics::default() }),
-        Format::LibCacheSim => Box::new(Text { lines, parser: LibCacheSim::default() }),
+        Format::CloudPhysics => Box::new(Text { lines, parser: cloudphysics::parser() }),
+        Format::LibCacheSim => Box::new(Text { lines, parser: libcachesim::parser() }),
         Format::MqSim => Box::new(Text { lines, parser: MqSim }),
         Format::Blktrace | Format::Blkparse | Format::Ftrace | Format::Vscsi => {
             unreachable!("made of events or binary")

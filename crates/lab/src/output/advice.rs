@@ -204,28 +204,39 @@ fn candidates_table(
     let row = |&c: &usize| {
         let against = advice.race.against(c, 0);
         let runs = of(&advice.race, c);
-        let [wait, moved, fair] = means(runs);
-        let ratio =
-            |r: Option<Ratio>| if c == 0 { "1".to_owned() } else { r.map_or_else(String::new, shown) };
-        let mut cells = vec![
-            advice.candidates[c].name(),
-            place(&advice.candidates[c]).to_owned(),
-            runs.len().to_string(),
-            wait.map_or_else(String::new, |w| waited(&advice.waiting, w)),
-            moved.map_or_else(String::new, |m| mib(whole(m))),
-            fair.map_or_else(String::new, |f| format!("{f:.3}")),
-        ];
-        cells.extend((0..Figures::COUNT).map(|i| match against.figures[i] {
-            None => String::new(),
-            some => ratio(some),
-        }));
-        cells.push(ratio(against.score));
+        let mut cells = cells(&advice.candidates[c], runs, &advice.waiting);
+        cells.extend(factor_cells(&against, c == 0, shown));
         cells.push(if front.contains(&c) { "*" } else { "" }.to_owned());
         cells.push(let_go(advice, c));
         cells.into_iter().map(Cell::label).collect()
     };
     let rows = candidates.iter().map(row).collect();
     Table { words: 2, columns: heads.map(|h| (h, Best::None)).to_vec(), blocks: vec![rows] }
+}
+
+/// The first cells of a candidate's row: name, place, seeds, wait, throughput and fairness.
+pub(super) fn cells(candidate: &Candidate, runs: &[Run], waiting: &Waiting) -> Vec<String> {
+    let [wait, moved, fair] = means(runs);
+    vec![
+        candidate.name(),
+        place(candidate).to_owned(),
+        runs.len().to_string(),
+        wait.map_or_else(String::new, |w| waited(waiting, w)),
+        moved.map_or_else(String::new, |m| mib(whole(m))),
+        fair.map_or_else(String::new, |f| format!("{f:.3}")),
+    ]
+}
+
+/// The cells behind them: the factors against the default, and the score. The default's own are 1, where the
+/// figure is compared at all.
+pub(super) fn factor_cells(
+    against: &Comparison,
+    is_default: bool,
+    shown: fn(Ratio) -> String,
+) -> Vec<String> {
+    let cell = |r: Option<Ratio>| if is_default { "1".to_owned() } else { r.map_or_else(String::new, shown) };
+    let figures = (0..Figures::COUNT).map(|i| against.figures[i].map_or_else(String::new, |r| cell(Some(r))));
+    figures.chain([cell(against.score)]).collect()
 }
 
 /// What each job gets under the default and under the candidate that is compared with it; `None` if there is

@@ -9,12 +9,11 @@
 //! ```
 
 use fairhead_sim::advise::statistics::Ratio;
-use fairhead_sim::advise::{Figures, Question, SoFar, means};
+use fairhead_sim::advise::{Question, SoFar};
 use serde_json::{Value, json};
 
-use super::advice::{Labels, factors, place, shown, waited, whole};
+use super::advice::{Labels, cells, factor_cells, factors, place, shown};
 use super::json::pretty;
-use super::mib;
 use super::table::{Best, Cell, Table};
 
 /// The report for people, with a line break at its end.
@@ -81,24 +80,8 @@ fn table(so_far: &SoFar) -> Table<'static> {
         "score",
     ];
     let row = |c: usize| {
-        let runs = so_far.runs(c);
-        let [wait, moved, fair] = means(&runs);
-        let against = so_far.against_default(c);
-        let factor =
-            |r: Option<Ratio>| if c == 0 { "1".to_owned() } else { r.map_or_else(String::new, ratio) };
-        let mut cells = vec![
-            so_far.candidates[c].name(),
-            place(&so_far.candidates[c]).to_owned(),
-            runs.len().to_string(),
-            wait.map_or_else(String::new, |w| waited(&so_far.waiting, w)),
-            moved.map_or_else(String::new, |m| mib(whole(m))),
-            fair.map_or_else(String::new, |f| format!("{f:.3}")),
-        ];
-        cells.extend((0..Figures::COUNT).map(|i| match against.figures[i] {
-            None => String::new(),
-            some => factor(some),
-        }));
-        cells.push(factor(against.score));
+        let mut cells = cells(&so_far.candidates[c], &so_far.runs(c), &so_far.waiting);
+        cells.extend(factor_cells(&so_far.against_default(c), c == 0, ratio));
         cells.into_iter().map(Cell::label).collect()
     };
     let rows = so_far.ranked().into_iter().map(row).collect();

@@ -4,10 +4,10 @@
 //! An object is the first sector of a request. An operation is a word (`read`, `write`, and those of caches,
 //! `get`, `set`) or a SCSI command in hexadecimal (`28`, `2a`); without the column all requests are reads.
 
-use super::scsi;
+use super::{LineParser, scsi};
 use crate::error::quote;
 use crate::fields::{decimal, in_bytes, in_sectors, number};
-use crate::record::{Op, Record};
+use crate::record::{Names, Notes, Op, Record};
 
 /// The characters that separate fields, in order of preference.
 const SEPARATORS: [char; 3] = [',', '\t', '|'];
@@ -56,6 +56,39 @@ impl Columns {
             return in_sectors(at, op, 0, 0);
         }
         in_sectors(at, op, object, u64::from(sectors))
+    }
+}
+
+/// The parser of a format with such columns. There is one disk in a file, device `0`.
+pub(crate) struct Csv {
+    columns: Columns,
+    /// Nanoseconds in a unit of its times.
+    ns_each: u64,
+}
+
+impl Csv {
+    /// Returns the parser of a format that has these columns where a file has no header.
+    pub(super) const fn new(columns: Columns, ns_each: u64) -> Self {
+        Self { columns, ns_each }
+    }
+}
+
+impl LineParser for Csv {
+    type Item = Record;
+
+    fn line(&mut self, line: &str, names: &mut Names, _: &mut Notes) -> Result<Option<Record>, String> {
+        if line.trim().is_empty() {
+            return Ok(None);
+        }
+        // A line of data begins with a figure, and most lines are that; a header does not.
+        let may_be_header = !line.starts_with(|c: char| c.is_ascii_digit());
+        if let Some((columns, _)) = may_be_header.then(|| Columns::of_header(line)).flatten() {
+            self.columns = columns;
+            return Ok(None);
+        }
+        let mut record = self.columns.record(line, self.ns_each)?;
+        record.device = names.add_device("0")?;
+        Ok(Some(record))
     }
 }
 

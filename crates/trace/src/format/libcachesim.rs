@@ -14,18 +14,15 @@
 //
 //= 1a1a11a/libCacheSim FAQ "What are the units in the trace?"; data/trace.csv
 
-use super::LineParser;
-use super::columns::Columns;
+use super::columns::{Columns, Csv};
 use super::scsi;
-use crate::record::{Names, Notes, Record};
 
 /// The columns of a file without a header.
 const COLUMNS: Columns = Columns { separator: ',', time: 1, op: Some(2), size: 3, object: 4 };
 
-/// The parser of the format.
-#[derive(Default)]
-pub(crate) struct LibCacheSim {
-    columns: Option<Columns>,
+/// Returns the parser of the format.
+pub(crate) const fn parser() -> Csv {
+    Csv::new(COLUMNS, 1_000_000_000)
 }
 
 /// Whether a line begins like one of this format.
@@ -43,22 +40,5 @@ pub(super) fn has_shape(line: &str) -> bool {
             is_command && [time, size, lbn].iter().all(|s| number(s)) && size.len() > 1
         }
         _ => false,
-    }
-}
-
-impl LineParser for LibCacheSim {
-    type Item = Record;
-
-    fn line(&mut self, line: &str, names: &mut Names, _: &mut Notes) -> Result<Option<Record>, String> {
-        if line.trim().is_empty() {
-            return Ok(None);
-        }
-        if let Some((columns, _)) = Columns::of_header(line) {
-            self.columns = Some(columns);
-            return Ok(None);
-        }
-        let mut record = self.columns.as_ref().unwrap_or(&COLUMNS).record(line, 1_000_000_000)?;
-        record.device = names.add_device("0")?;
-        Ok(Some(record))
     }
 }
