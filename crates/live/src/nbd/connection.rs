@@ -552,6 +552,15 @@ impl Connection {
         }
     }
 
+    /// These bytes have come, as if from the socket.
+    #[cfg(test)]
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        self.make_room();
+        self.input.truncate(self.end);
+        self.input.extend_from_slice(bytes);
+        self.end += bytes.len();
+    }
+
     /// Notes that `len` bytes have arrived; or, if data are to go to a pipe, that there are some.
     pub(super) fn received(&mut self, len: usize) {
         if let Target::Pipe { is_there } = &mut self.target {

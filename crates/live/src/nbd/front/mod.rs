@@ -23,6 +23,8 @@
 //! A connection that ends takes what it asked for with it ([`leave`](crate::RequestQueue::leave)); if it says
 //! so first, it gets what it asked for.
 //!
+//! What a client asks for that is no I/O is bounded by [turns](crate::turns).
+//!
 //! | file | what it has |
 //! |---|---|
 //! | `coming.rs`, `listener.rs` | connections that come and go |
@@ -280,3 +282,6 @@ impl NbdFront {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
