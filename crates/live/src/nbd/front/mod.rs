@@ -103,8 +103,8 @@ pub(super) struct NbdFront {
     pipes: Arc<Pipes>,
     connections: Slab<Connection>,
     pending: Slab<PendingRequest>,
-    /// Connections that want to receive, that have something to send, that wait for memory, that may have what
-    /// they waited for, and that wait for their tenants' turns.
+    /// Connections that want to receive, have something to send, wait for memory, may have what they
+    /// waited for, and wait for their tenants' turns.
     to_receive: Vec<usize>,
     dirty: Vec<usize>,
     waiting: VecDeque<usize>,

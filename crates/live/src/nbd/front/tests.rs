@@ -208,7 +208,8 @@ fn connections_of_one_tenant_take_turns_and_share_its_part() {
     let copies = 500;
     let slots: Vec<usize> = (0..4).map(|_| place.connect(1, &[])).collect();
     slots.iter().for_each(|&slot| place.sends(slot, &message.repeat(copies)));
-    let done = |place: &Place| slots.iter().map(|&s| copies - place.left(s) / message.len()).collect::<Vec<_>>();
+    let done =
+        |place: &Place| slots.iter().map(|&s| copies - place.left(s) / message.len()).collect::<Vec<_>>();
     let before: usize = done(&place).iter().sum();
     place.turns(8);
     let after = done(&place);
