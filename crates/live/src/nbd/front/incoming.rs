@@ -117,8 +117,13 @@ impl NbdFront {
     pub(super) fn retry(&mut self, context: &mut Context) {
         while !self.resumed.is_empty() {
             for slot in std::mem::take(&mut self.resumed) {
-                if let Some(c) = self.connections.get_mut(slot).filter(|c| c.is_held) {
-                    c.is_held = false;
+                let Some(c) = self.connections.get_mut(slot) else { continue };
+                let was_waiting = std::mem::take(&mut c.is_waiting);
+                if was_waiting {
+                    // What it has by right does not depend on those before it.
+                    self.waiting.retain(|&other| other != slot);
+                }
+                if std::mem::take(&mut self.connections[slot].is_held) || was_waiting {
                     self.read(context, slot);
                 }
             }

@@ -42,7 +42,7 @@ impl NbdFront {
             self.held -= len;
             self.has_freed |= len > 0;
         }
-        if c.is_held {
+        if c.is_held || c.is_waiting {
             self.resumed.push(slot);
         }
         let before = c.replies();
@@ -121,7 +121,7 @@ impl NbdFront {
         self.held -= freed;
         self.replies -= before - c.replies();
         self.has_freed |= freed > 0 || c.replies() < before;
-        if c.is_held {
+        if c.is_held || c.is_waiting {
             self.resumed.push(slot);
         }
     }
