@@ -44,6 +44,7 @@ use crate::request_queue::{RequestQueue, Settings};
 use crate::ring::Ring;
 use crate::store::{Cached, FileTable, Store, is_in_memory};
 use crate::transport::Transport;
+use crate::turns::Turns;
 use fairhead_core::groups::GroupStats;
 use fairhead_core::sched::any::{self, AnyConfig};
 use fairhead_core::units::{Class, Duration, GroupId, Id, IoPrio, Sector, Sectors, TaskId, Weight};
@@ -372,7 +373,8 @@ impl Disk {
         let clock = Clock::start();
         let is_emulated = emulation.is_some();
         let groups = GroupTable::new(settings.limits.groups);
-        let context = Context { now: clock.now(), queue, groups, emulation, polls: false };
+        let turns = Turns::default();
+        let context = Context { now: clock.now(), queue, groups, emulation, polls: false, turns };
         let failed = |e: io::Error| Error::new(ErrorKind::Ring, format!("io_uring: {e}"));
         let (bell, ringer) = io::pipe().map_err(failed)?;
         let mail = Arc::new(Mailbox { inbox: Inbox::new(), bell: ringer });

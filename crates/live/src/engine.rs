@@ -4,7 +4,7 @@
 //! ```text
 //!   other threads ──inbox──┐                 ┌──────────── one turn ─────────────┐
 //!   front (sockets) ─ring──┼─► hear what came, tell the queue                    │
-//!   store ──────────ring───┘   read the clock once                               │
+//!   store ──────────ring───┘   read the clock once; continue who waited (`turns`)│
 //!                              while the queue has ios: to the store (and model) │
 //!                              answer whom it concerns; fronts send in batches   │
 //!                              wait in the ring for an outcome, or until the     │
@@ -29,6 +29,7 @@ use crate::recorder::Recorder;
 use crate::request_queue::{IoId, RequestQueue, Start};
 use crate::ring::{LARGE, Outcome, Ring, Token};
 use crate::store::{Finished, Store};
+use crate::turns::Turns;
 use fairhead_core::request;
 use fairhead_core::units::{Duration, Instant};
 use fairhead_inbox::{Inbox, Pushed};
@@ -109,6 +110,8 @@ pub(crate) struct Context {
     pub(crate) emulation: Option<Emulation>,
     /// Whether the engine will poll before it sleeps, and ask the front, too.
     pub(crate) polls: bool,
+    /// Who may do what is no I/O, and how much.
+    pub(crate) turns: Turns,
 }
 
 impl Context {
@@ -138,6 +141,8 @@ pub(crate) trait Front: Send {
     }
     /// The engine begins.
     fn begin(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()>;
+    /// The engine begins another turn: those that had used up their parts of the last one continue.
+    fn begin_turn(&mut self, _: &mut Context) {}
     /// One of the front's operations has an outcome.
     fn outcome(
         &mut self,
@@ -387,9 +392,11 @@ impl<F: Front + 'static> Engine<F> {
     /// All that there is to do.
     fn turn(&mut self, hand: &mut Hand) -> io::Result<()> {
         self.context.now = self.clock.now();
+        self.context.turns.begin(self.context.now);
         if hand.is_first() {
             self.hear()?;
         }
+        self.front.begin_turn(&mut self.context);
         while let Some(outcome) = hand.ring.next() {
             self.outcome(&mut hand.ring, outcome)?;
         }

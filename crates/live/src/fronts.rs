@@ -23,6 +23,11 @@ impl<F: Front> Front for Both<F> {
         self.guests.begin(context, ring)
     }
 
+    fn begin_turn(&mut self, context: &mut Context) {
+        self.guests.begin_turn(context);
+        self.sockets.begin_turn(context);
+    }
+
     fn outcome(
         &mut self,
         context: &mut Context,

@@ -39,12 +39,22 @@ pub fn keep_heap_small() {
 /// Has the C library open now what it would open when a thread first gives memory back.
 pub(crate) fn settle() {
     #[cfg(target_env = "gnu")]
-    let _ = std::thread::spawn(give_back).join();
+    let _ = std::thread::spawn(free_much).join();
+}
+
+/// Gives pages back that hold nothing any more, also between blocks that are in use, which the C library does
+/// by itself only at the end of an arena. It takes milliseconds.
+pub(crate) fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it is about free memory, and the allocator locks itself.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// Frees more at once than a thread's arena keeps, in blocks that are too small to be mapped alone.
 #[cfg(target_env = "gnu")]
-fn give_back() {
+fn free_much() {
     let block = |_| std::hint::black_box(vec![1_u8; ALONE as usize / 2]);
     drop(std::array::from_fn::<_, 8, _>(block));
 }

@@ -52,6 +52,7 @@ mod socket;
 mod store;
 mod transfer;
 mod transport;
+mod turns;
 pub mod vhost;
 mod vsock;
 mod waits;

@@ -196,6 +196,7 @@ mod tests {
     use super::*;
     use crate::groups::GroupTable;
     use crate::request_queue::{RequestQueue, Settings};
+    use crate::turns::Turns;
     use fairhead_core::sched::any::preset;
 
     #[test]
@@ -234,6 +235,7 @@ mod tests {
             groups: GroupTable::new(256),
             emulation: None,
             polls: false,
+            turns: Turns::default(),
         };
         let mut callers = Callers::default();
         let group = context.groups.ensure(context.now, &mut context.queue, "user").unwrap();

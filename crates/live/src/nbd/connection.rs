@@ -10,7 +10,7 @@
 //! it is until the operation's outcome has come; so a connection that is dropped remains, dead, until both
 //! its operations have ended.
 
-use super::session::{Head, INPUT_MAX, REQUEST_HEADER, Request, Session};
+use super::session::{Facts, Head, INPUT_MAX, REQUEST_HEADER, Request, Session, Step};
 use super::tls::Tls;
 use super::tls::relay::{self, Secured};
 use crate::bio::ClientId;
@@ -20,6 +20,7 @@ use crate::mapped::Window;
 use crate::peer::Peer;
 use crate::pipes::Piped;
 use crate::ring::{LARGE, Ring, Token};
+use crate::turns::Tenant;
 use crate::vsock;
 use fairhead_core::units::{GroupId, Instant, TaskId};
 use io_uring::opcode::{PollAdd, Recv, RecvMsg, SendMsg};
@@ -31,8 +32,17 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-/// The memory that input is read into at a time; during the handshake, as much as it needs.
+/// The memory that input is read into at a time; and where there are very many connections.
 const INPUT: usize = 64 << 10;
+const INPUT_SMALL: usize = 4 << 10;
+/// During the handshake it is this much, and [`INPUT_MAX`] once an option needs more.
+const INPUT_FIRST: usize = 1 << 10;
+
+/// Short replies share memory, up to this much.
+const SHARED: usize = 16 << 10;
+
+/// The steps of a new connection that are done even if others on its account have used up more than theirs.
+const NEW: u32 = 16;
 
 /// The data of a write of at least this many bytes are received straight into their buffer.
 pub(super) const STRAIGHT: usize = 16 << 10;
@@ -288,8 +298,19 @@ pub(super) struct Connection {
     pub(super) held: u64,
     pub(super) is_receiving: bool,
     pub(super) is_sending: bool,
+    /// It waits for memory, until something of its own is answered or sent, or for its tenant's turn.
     pub(super) is_waiting: bool,
+    pub(super) is_held: bool,
+    pub(super) is_in_line: bool,
     pub(super) is_dirty: bool,
+    /// On whose account it works.
+    pub(super) tenant: Tenant,
+    /// Steps that are no I/O and are done before the account of its tenant matters.
+    pub(super) news: u32,
+    /// The version of the exports as of which its session knows what it may choose.
+    pub(super) access_seen: Option<u64>,
+    /// Whether its input is to be short.
+    pub(super) is_small: bool,
     /// TLS begins when all has been sent; and what is known of the client once it has begun.
     pub(super) starts_tls: bool,
     pub(super) secured: Option<Secured>,
@@ -300,6 +321,8 @@ pub(super) struct Connection {
     incoming: Box<Message>,
     out: VecDeque<Out>,
     unsent: u64,
+    /// As much of that as is no data of reads.
+    replies: u64,
     batch: Vec<Out>,
     sent: usize,
     message: Box<Message>,
@@ -311,6 +334,7 @@ impl Connection {
         let header = unsafe { std::mem::zeroed() };
         Self {
             socket,
+            tenant: Tenant::Owner(peer.owner.clone()),
             peer,
             session: Session::new(),
             state: State::Open,
@@ -325,16 +349,22 @@ impl Connection {
             is_receiving: false,
             is_sending: false,
             is_waiting: false,
+            is_held: false,
+            is_in_line: false,
             is_dirty: false,
+            news: NEW,
+            access_seen: None,
+            is_small: false,
             starts_tls: false,
             secured: None,
-            input: vec![0; INPUT_MAX],
+            input: vec![0; INPUT_FIRST],
             start: 0,
             end: 0,
             target: Target::Input,
             incoming: Box::new(Message { parts: Vec::new(), header }),
             out: VecDeque::new(),
             unsent: 0,
+            replies: 0,
             batch: Vec::new(),
             sent: 0,
             message: Box::new(Message { parts: Vec::new(), header }),
@@ -349,6 +379,22 @@ impl Connection {
         self.socket = Socket::new(plain.into(), SocketKind::Unix);
         self.secured = Some(secured);
         Ok(())
+    }
+
+    /// Handles the next bytes of input, unless they are data of a write. Returns how many that were.
+    pub(super) fn step(&mut self, exports: &[Facts], out: &mut Vec<u8>) -> (usize, Step) {
+        let (taken, step) = self.session.step(exports, &self.input[self.start..self.end], out);
+        if step == Step::Data {
+            self.take_data(taken);
+        } else {
+            self.take(taken);
+        }
+        (taken, step)
+    }
+
+    /// It did something that is no I/O, or is.
+    pub(super) fn did(&mut self, is_io: bool) {
+        self.news = if is_io { NEW.min(self.news + 1) } else { self.news.saturating_sub(1) };
     }
 
     /// What has come and was not looked at.
@@ -417,8 +463,15 @@ impl Connection {
 
     /// Makes room behind input that has not been processed. Returns whether there is any.
     fn make_room(&mut self) -> bool {
-        if self.session.export().is_some() && self.input.len() < INPUT {
-            self.input.resize(INPUT, 0);
+        let is_full = self.end - self.start == self.input.len();
+        let least = match self.session.export() {
+            Some(_) if self.is_small => INPUT_SMALL,
+            Some(_) => INPUT,
+            None if is_full => INPUT_MAX,
+            None => 0,
+        };
+        if self.input.len() < least {
+            self.input.resize(least, 0);
         }
         self.input.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
@@ -499,6 +552,15 @@ impl Connection {
         }
     }
 
+    /// These bytes have come, as if from the socket.
+    #[cfg(test)]
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        self.make_room();
+        self.input.truncate(self.end);
+        self.input.extend_from_slice(bytes);
+        self.end += bytes.len();
+    }
+
     /// Notes that `len` bytes have arrived; or, if data are to go to a pipe, that there are some.
     pub(super) fn received(&mut self, len: usize) {
         if let Target::Pipe { is_there } = &mut self.target {
@@ -517,12 +579,30 @@ impl Connection {
     /// Something is to be sent.
     pub(super) fn put(&mut self, out: Out) {
         self.unsent += out.weight();
+        self.replies += out.weight() - out.data_len();
         self.out.push_back(out);
+    }
+
+    /// Short bytes are to be sent; those that follow on each other are put together.
+    pub(super) fn put_bytes(&mut self, bytes: &[u8]) {
+        match self.out.back_mut() {
+            Some(Out::Bytes(last)) if last.len() + bytes.len() <= SHARED => {
+                last.extend_from_slice(bytes);
+                self.unsent += bytes.len() as u64;
+                self.replies += bytes.len() as u64;
+            }
+            _ => self.put(Out::Bytes(bytes.to_vec())),
+        }
     }
 
     /// What memory the client leaves us with because it does not read.
     pub(super) const fn unsent(&self) -> u64 {
         self.unsent
+    }
+
+    /// As much of that as is no data of reads.
+    pub(super) const fn replies(&self) -> u64 {
+        self.replies
     }
 
     /// Whether there is something to send.
@@ -631,7 +711,9 @@ impl Connection {
             return 0;
         }
         let freed: u64 = self.batch.iter().map(Out::weight).sum();
+        let data = self.batch.drain(..).map(|out| out.data_len()).sum();
         self.unsent -= freed;
-        self.batch.drain(..).map(|out| out.data_len()).sum()
+        self.replies -= freed - data;
+        data
     }
 }

@@ -87,6 +87,8 @@ pub(super) struct ExportTable {
     /// Exports without connections of which the disk may have requests.
     leaving: Vec<Served>,
     has_closing: bool,
+    /// Grows whenever [`Self::access`] may say something else.
+    version: u64,
     files: Arc<FileTable>,
     books: Books,
     /// Where the sectors of the next image begin.
@@ -108,6 +110,7 @@ impl ExportTable {
             served: Vec::new(),
             leaving: Vec::new(),
             has_closing: false,
+            version: 0,
             files,
             books,
             next: taken.map(|(start, size)| after(start, size)).max().unwrap_or(Sector(0)),
@@ -137,15 +140,20 @@ impl ExportTable {
         all.filter_map(|(i, one)| one.as_ref().map(|(served, uses)| (i, served, *uses)))
     }
 
+    /// Returns a number that grows whenever exports change, and what clients may choose.
+    pub(super) const fn version(&self) -> u64 {
+        self.version
+    }
+
     /// What a client that has not chosen its export may choose now.
     pub(super) fn access(&self, peer: &Peer) -> Vec<Access> {
-        let open = |name: &str| -> usize {
-            self.all().filter(|(i, ..)| self.facts[*i].name == name).map(|(.., uses)| uses.open).sum()
-        };
+        let mut open = BTreeMap::<&str, usize>::new();
+        self.all().for_each(|(i, _, uses)| *open.entry(&self.facts[i].name).or_default() += uses.open);
         let access = |(i, one): (usize, &Option<(Served, Use)>)| match one {
             Some((served, uses)) if !uses.is_closing && served.allowed.allows(peer) => {
                 let most = served.connections_max;
-                let is_full = most < usize::MAX && open(&self.facts[i].name) >= most;
+                let is_full =
+                    most < usize::MAX && open.get(&*self.facts[i].name).is_some_and(|&open| open >= most);
                 if is_full { Access::Full } else { Access::Open }
             }
             _ => Access::Hidden,
@@ -159,13 +167,21 @@ impl ExportTable {
 
     /// A connection has chosen an export.
     pub(super) fn joined(&mut self, number: usize) {
+        self.changed_use(number);
         let uses = self.uses(number);
         (uses.open, uses.known) = (uses.open + 1, uses.known + 1);
     }
 
     /// A connection of this export has ended.
     pub(super) fn ended(&mut self, number: usize) {
+        self.changed_use(number);
         self.uses(number).open -= 1;
+    }
+
+    /// Of an export that takes any number of connections, it does not matter how many there are.
+    fn changed_use(&mut self, number: usize) {
+        let is_limited = self[number].connections_max < usize::MAX;
+        self.version += u64::from(is_limited);
     }
 
     /// The kernel has none of its memory any more.
@@ -191,6 +207,7 @@ impl ExportTable {
     }
 
     fn put(&mut self, facts: Facts, served: Served) {
+        self.version += 1;
         let one = Some((served, Use::default()));
         match self.served.iter().position(Option::is_none) {
             Some(free) => (self.facts[free], self.served[free]) = (facts, one),
@@ -231,6 +248,7 @@ impl ExportTable {
     /// No client may choose this export any more.
     fn close(&mut self, number: usize) {
         self.has_closing = true;
+        self.version += 1;
         self.uses(number).is_closing = true;
     }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::fuse::protocol::DATA_MAX;
 use crate::groups::GroupTable;
 use crate::request_queue::{RequestQueue, Settings, Start};
+use crate::turns::Turns;
 use fairhead_core::sched::any::preset;
 
 /// A folder of files that have all bytes that are asked for. Each thread is in a cgroup of its own.
@@ -49,6 +50,7 @@ impl Stage {
             groups: GroupTable::new(256),
             emulation: None,
             polls: false,
+            turns: Turns::default(),
         };
         Self { front, context }
     }

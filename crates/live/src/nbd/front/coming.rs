@@ -3,12 +3,14 @@
 
 use super::{ACCEPT, HELD_MAX, NbdFront};
 use crate::engine::Context;
+use crate::heap;
 use crate::nbd::TRANSFER_MAX;
 use crate::nbd::connection::{Connection, Identity, Out, Socket, State};
 use crate::nbd::session::Session;
 use crate::nbd::tls::TlsMode;
 use crate::peer::{Holder, Owner, Peer, gives_way};
 use crate::ring::{Ring, Token};
+use crate::turns::Tenant;
 use fairhead_core::Control;
 use fairhead_core::units::{Duration, Instant, TaskId};
 use io_uring::opcode::Accept;
@@ -25,6 +27,12 @@ const UNREAD_MAX: Duration = Duration::from_secs(30);
 
 /// [`UNREAD_MAX`] while other connections need the memory.
 const CROWDED_MAX: Duration = Duration::from_secs(4);
+
+/// The connections from which on inputs are short.
+const CROWD: usize = 512;
+
+/// When so many connections have become half as many, memory goes back.
+const MANY: usize = 16;
 
 /// Tasks of connections begin here; those of the library's clients at 1.
 const TASKS: u32 = 1 << 30;
@@ -80,7 +88,9 @@ impl NbdFront {
         let mode = self.tls.as_ref().map_or(TlsMode::Off, |tls| tls.mode);
         connection.session = Session::new().with_tls(mode);
         connection.put(Out::Bytes(Session::greeting()));
+        self.replies += connection.replies();
         let slot = self.connections.insert(connection);
+        self.most = self.most.max(self.connections.len());
         self.mark_dirty(slot);
         self.to_receive.push(slot);
     }
@@ -118,6 +128,7 @@ impl NbdFront {
         let Some(certificate) = certificate else { return false };
         c.peer.proves(certificate);
         let owner = c.peer.owner.clone();
+        (c.tenant, c.access_seen) = (Tenant::Owner(owner.clone()), None);
         self.count_of(&owner) > self.per_peer_max
     }
 
@@ -137,7 +148,10 @@ impl NbdFront {
         served.counters.connection();
         self.exports.joined(export);
         let task = TaskId(TASKS + slot as u32);
-        self.connections[slot].identity = Some(Identity { client: queue.join(), task, group });
+        let is_small = self.connections.len() > CROWD;
+        let c = &mut self.connections[slot];
+        c.identity = Some(Identity { client: queue.join(), task, group });
+        (c.tenant, c.is_small) = (Tenant::Group(group), is_small);
     }
 
     /// Groups have come or gone: the number of one that is gone may be another's. A connection counts for the
@@ -147,6 +161,7 @@ impl NbdFront {
         for (_, c) in &mut self.connections {
             if let (Some(identity), Some(export)) = (&mut c.identity, c.session.export()) {
                 identity.group = context.groups.closest(&self.exports[export].group);
+                c.tenant = Tenant::Group(identity.group);
             }
         }
     }
@@ -159,6 +174,8 @@ impl NbdFront {
         }
         c.socket.shutdown(Shutdown::Both);
         self.held -= c.held;
+        self.replies -= c.replies();
+        self.has_freed = true;
         if let Some(identity) = c.identity {
             context.queue.leave(context.now, identity.client);
             // The result does not matter: a task that the scheduler does not know has no history to drop.
@@ -182,8 +199,13 @@ impl NbdFront {
         }
     }
 
+    /// Whether there are far fewer connections than there were.
+    pub(super) fn has_shrunk(&self) -> bool {
+        self.most >= MANY && self.connections.len() <= self.most / 2
+    }
+
     pub(super) fn look_at_clock(&mut self, context: &mut Context) {
-        let is_crowded = self.held + u64::from(TRANSFER_MAX) > HELD_MAX;
+        let is_crowded = self.held + self.replies + u64::from(TRANSFER_MAX) > HELD_MAX;
         let most = if is_crowded { CROWDED_MAX } else { UNREAD_MAX };
         let is_late = |c: &Connection| {
             let handshakes = c.state == State::Open && c.identity.is_none();
@@ -195,6 +217,14 @@ impl NbdFront {
         let late: Vec<usize> =
             self.connections.iter().filter(|(_, c)| is_late(c)).map(|(slot, _)| slot).collect();
         late.into_iter().for_each(|slot| self.end(context, slot));
+        // What was given up has its answer before its place in the queue is free.
+        self.resumed.extend(self.connections.iter().filter(|(_, c)| c.is_held).map(|(slot, _)| slot));
+        self.retry(context);
+        if self.has_shrunk() {
+            self.most = self.connections.len();
+            self.pending.shrink_to_fit();
+            heap::give_back();
+        }
         (self.tick, self.is_resting) = (None, false);
     }
 }

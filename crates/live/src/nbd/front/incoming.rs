@@ -4,15 +4,33 @@ use super::parts::{bio_len, data_len};
 use super::{HELD_MAX, NbdFront, RECEIVE};
 use crate::data::Data;
 use crate::engine::Context;
-use crate::nbd::connection::{Came, Out, State, Writing};
-use crate::nbd::session::{Request, Step};
+use crate::nbd::connection::{Came, State, Writing};
+use crate::nbd::session::{INPUT_MAX, Request, Step};
 use crate::ring::{Ring, Token};
+use crate::turns::{IO, MESSAGE, STEP, Tenant};
+use fairhead_core::units::{Duration, GroupId, Instant};
 use std::io;
 
-/// The server stops reading from a connection with this many bytes that are not sent.
+/// The server stops reading from a connection with this many bytes that are not sent, data included.
 const UNSENT_MAX: u64 = 8 << 20;
 
+/// Each connection may hold a little, whatever the others hold: all together no more than this.
 const LITTLE: u64 = 1 << 20;
+const LITTLE_ALL: u64 = 64 << 20;
+
+/// Replies that are no data of reads: of all connections, in equal parts, and of one.
+const REPLIES_ALL: u64 = 16 << 20;
+const REPLIES_LEAST: u64 = 512;
+const REPLIES_MAX: u64 = 256 << 10;
+
+/// Memory for replies that is kept for the next.
+const SCRATCH_KEPT: usize = 64 << 10;
+
+/// How many connections that wait for memory are looked at when there is some.
+const TRIES: usize = 8;
+
+/// The cost of a thread for TLS.
+const TLS: Duration = Duration::from_us(100);
 
 /// The most headers behind large writes that are taken by calls in a row, before the disk does what they ask.
 const STEPS_AT_ONCE: u32 = 4;
@@ -95,12 +113,26 @@ impl NbdFront {
         w.data = Data::Memory(memory);
     }
 
-    /// Those who waited may have room now.
+    /// Those who waited may have what they waited for.
     pub(super) fn retry(&mut self, context: &mut Context) {
-        if self.waiting.is_empty() {
+        while !self.resumed.is_empty() {
+            for slot in std::mem::take(&mut self.resumed) {
+                let Some(c) = self.connections.get_mut(slot) else { continue };
+                let was_waiting = std::mem::take(&mut c.is_waiting);
+                if was_waiting {
+                    // What it has by right does not depend on those before it.
+                    self.waiting.retain(|&other| other != slot);
+                }
+                if std::mem::take(&mut self.connections[slot].is_held) || was_waiting {
+                    self.read(context, slot);
+                }
+            }
+        }
+        if !std::mem::take(&mut self.has_freed) {
             return;
         }
-        for slot in std::mem::take(&mut self.waiting) {
+        for _ in 0..self.waiting.len().min(TRIES) {
+            let Some(slot) = self.waiting.pop_front() else { return };
             if let Some(c) = self.connections.get_mut(slot).filter(|c| c.is_waiting) {
                 c.is_waiting = false;
                 self.read(context, slot);
@@ -108,87 +140,255 @@ impl NbdFront {
         }
     }
 
-    /// Whether there is room for the data of this request of the connection's.
-    fn has_room(&self, context: &Context, slot: usize, request: &Request) -> bool {
+    /// Those continue that had used up their turns.
+    pub(super) fn continue_line(&mut self, context: &mut Context) {
+        while let Some(slot) = self.line.next(&context.turns, context.now) {
+            if let Some(c) = self.connections.get_mut(slot).filter(|c| c.is_in_line) {
+                c.is_in_line = false;
+                self.read(context, slot);
+            }
+        }
+    }
+
+    fn stand_in_line(&mut self, slot: usize, at: Instant) {
+        let c = &mut self.connections[slot];
+        if !std::mem::replace(&mut c.is_in_line, true) {
+            self.line.push(&c.tenant, slot, at);
+        }
+    }
+
+    /// The part of some memory that each connection has, whatever the others hold.
+    fn part_of(&self, all: u64) -> u64 {
+        all / self.connections.len().max(1) as u64
+    }
+
+    /// Whether there is memory for the data of this request of the connection's.
+    fn has_memory(&self, slot: usize, request: &Request) -> bool {
         let c = &self.connections[slot];
         let len = data_len(request);
-        let has_memory = c.held + len <= LITTLE || self.held + len <= HELD_MAX;
-        has_memory && c.identity.is_none_or(|i| context.queue.has_room(i.client, bio_len(request, 0)))
+        c.held + len <= self.part_of(LITTLE_ALL).min(LITTLE) || self.held + self.replies + len <= HELD_MAX
     }
 
-    fn wait_for_room(&mut self, slot: usize) {
+    /// It waits until others hold less.
+    fn wait_for_memory(&mut self, slot: usize) -> Read {
         if !std::mem::replace(&mut self.connections[slot].is_waiting, true) {
-            self.waiting.push(slot);
+            self.waiting.push_back(slot);
+        }
+        Read::Over
+    }
+
+    /// It waits until something of its own is answered, or sent.
+    fn hold(&mut self, slot: usize) -> Read {
+        self.connections[slot].is_held = true;
+        Read::Over
+    }
+
+    /// Hands in what has come, as much as it may in this turn; the rest waits in line.
+    fn read(&mut self, context: &mut Context, slot: usize) {
+        let c = &self.connections[slot];
+        if c.state != State::Open || c.is_receiving {
+            return;
+        }
+        let tenant = c.tenant.clone();
+        let left = match context.turns.left(&tenant, context.now, c.news > 0) {
+            Ok(left) => left,
+            Err(at) => return self.stand_in_line(slot, at),
+        };
+        let has_others = self.connections.len() > 1;
+        let mut sum = Sum::default();
+        loop {
+            if sum.io + sum.other >= left || !sum.at_least.is_zero() {
+                self.stand_in_line(slot, context.now);
+                break;
+            }
+            match self.read_some(context, slot) {
+                Read::More => {}
+                Read::Io if has_others => sum.io += IO,
+                Read::Io => {}
+                Read::Other(cost, at_least) => sum.add(cost, at_least),
+                Read::Over => break,
+                Read::Changes(cost) => {
+                    sum.add(cost, Duration::ZERO);
+                    sum.settle(context, &tenant);
+                    // Its account is another one from here on.
+                    return self.read(context, slot);
+                }
+                Read::Ends(cost) => {
+                    sum.add(cost, Duration::ZERO);
+                    break;
+                }
+            }
+        }
+        sum.settle(context, &tenant);
+    }
+
+    /// The next of what has come.
+    fn read_some(&mut self, context: &mut Context, slot: usize) -> Read {
+        let c = &mut self.connections[slot];
+        if let Some(request) = c.asked {
+            let (client, len) = (c.identity.map(|i| i.client), bio_len(&request, 0));
+            if !self.has_memory(slot, &request) {
+                return self.wait_for_memory(slot);
+            }
+            if client.is_some_and(|client| !context.queue.has_room(client, len)) {
+                return self.hold(slot);
+            }
+            self.connections[slot].asked = None;
+            self.ask(context, slot, request);
+            return Read::More;
+        }
+        if let Some(Writing { request, data, .. }) = c.written() {
+            self.submit(context, slot, request, Some(data));
+            return Read::More;
+        }
+        let most = self.part_of(REPLIES_ALL).clamp(REPLIES_LEAST, REPLIES_MAX);
+        let c = &mut self.connections[slot];
+        if c.unsent() > UNSENT_MAX || c.replies() > most {
+            return self.hold(slot);
+        }
+        if c.identity.is_none() {
+            // Long lists beyond every part. Data that others hold keep no newcomer out.
+            if self.replies > 2 * REPLIES_ALL {
+                return self.wait_for_memory(slot);
+            }
+            if self.proves(slot) {
+                self.end(context, slot);
+                return Read::Over;
+            }
+            self.look_up_access(slot);
+        }
+        self.step(context, slot)
+    }
+
+    /// What it may choose, if that has changed.
+    fn look_up_access(&mut self, slot: usize) {
+        let c = &mut self.connections[slot];
+        let version = Some(self.exports.version());
+        if c.access_seen != version {
+            c.session.set_access(self.exports.access(&c.peer));
+            c.access_seen = version;
         }
     }
 
-    /// Hands in all that has come.
-    fn read(&mut self, context: &mut Context, slot: usize) {
-        loop {
-            let c = &mut self.connections[slot];
-            if c.state != State::Open || c.is_receiving {
-                return;
+    /// The next step of the protocol.
+    fn step(&mut self, context: &mut Context, slot: usize) -> Read {
+        let Self { connections, exports, scratch, .. } = self;
+        let c = &mut connections[slot];
+        scratch.clear();
+        let (taken, step) = c.step(exports.facts(), scratch);
+        let said = scratch.len();
+        if said > 0 {
+            let before = c.replies();
+            c.put_bytes(scratch);
+            self.replies += c.replies() - before;
+            scratch.shrink_to(SCRATCH_KEPT);
+            self.mark_dirty(slot);
+        }
+        let c = &mut self.connections[slot];
+        let cost = cost(taken, said);
+        match step {
+            Step::Data => Read::More,
+            Step::Next => {
+                // What passes by is part of a message that was or will be counted.
+                let is_whole = said > 0;
+                c.did(false);
+                let limited = c.identity.filter(|_| is_whole).map(|i| i.group);
+                Read::Other(cost, limited.map_or(Duration::ZERO, |group| least_time(context, group)))
             }
-            if let Some(request) = c.asked {
-                if !self.has_room(context, slot, &request) {
-                    return self.wait_for_room(slot);
-                }
-                self.connections[slot].asked = None;
-                self.ask(context, slot, request);
-                continue;
+            Step::Wait => {
+                self.to_receive.push(slot);
+                Read::Over
             }
-            if let Some(Writing { request, data, .. }) = c.written() {
-                self.submit(context, slot, request, Some(data));
-                continue;
-            }
-            if c.unsent() > UNSENT_MAX {
-                return self.wait_for_room(slot);
-            }
-            if c.identity.is_none() {
-                if self.proves(slot) {
-                    return self.end(context, slot);
-                }
-                let c = &mut self.connections[slot];
-                c.session.set_access(self.exports.access(&c.peer));
-            }
-            let c = &mut self.connections[slot];
-            let mut out = Vec::new();
-            let mut session = std::mem::take(&mut c.session);
-            let (taken, step) = session.step(self.exports.facts(), c.input(), &mut out);
-            c.session = session;
-            if step == Step::Data {
-                c.take_data(taken);
-            } else {
-                c.take(taken);
-            }
-            if !out.is_empty() {
-                c.put(Out::Bytes(out));
-                self.mark_dirty(slot);
-            }
-            match step {
-                Step::Next | Step::Data => {}
-                Step::Wait => return self.to_receive.push(slot),
-                Step::StartTls => {
-                    // It came without TLS, so an attacker on the network may have sent it.
-                    if !self.connections[slot].input().is_empty() {
-                        return self.end(context, slot);
-                    }
-                    self.connections[slot].starts_tls = true;
-                    return;
-                }
-                Step::Begin(export) => self.join(context, slot, export),
-                Step::Request(request) => self.connections[slot].asked = Some(request),
-                Step::Leave => {
-                    self.connections[slot].state = State::Finishing;
-                    self.mark_dirty(slot);
-                }
-                Step::Drop(_) => {
-                    if let Some(export) = self.connections[slot].session.export() {
-                        self.exports[export].counters.violation();
-                    }
+            Step::StartTls => {
+                // It came without TLS, so an attacker on the network may have sent it.
+                if c.input().is_empty() {
+                    c.starts_tls = true;
+                } else {
                     self.end(context, slot);
                 }
+                Read::Ends(TLS)
+            }
+            Step::Begin(export) => {
+                self.join(context, slot, export);
+                Read::Changes(cost)
+            }
+            Step::Request(request) => {
+                c.did(true);
+                c.asked = Some(request);
+                Read::Io
+            }
+            Step::Leave => {
+                c.state = State::Finishing;
+                self.mark_dirty(slot);
+                Read::Ends(cost)
+            }
+            Step::Drop(_) => {
+                if let Some(export) = c.session.export() {
+                    self.exports[export].counters.violation();
+                }
+                self.end(context, slot);
+                Read::Ends(cost)
             }
         }
     }
+}
+
+/// What became of the next of what has come.
+enum Read {
+    /// Nothing that costs much; there may be more.
+    More,
+    /// A request for the disk.
+    Io,
+    /// A step that is none, what it cost, and the time that limits have it take.
+    Other(Duration, Duration),
+    /// There is no more for now.
+    Over,
+    /// The connection has another tenant.
+    Changes(Duration),
+    /// The last step for now, and what it cost.
+    Ends(Duration),
+}
+
+/// What a connection did in a turn.
+#[derive(Debug, Default)]
+struct Sum {
+    io: Duration,
+    other: Duration,
+    at_least: Duration,
+}
+
+impl Sum {
+    fn add(&mut self, cost: Duration, at_least: Duration) {
+        if self.other.is_zero() {
+            self.other += MESSAGE;
+        }
+        self.other += cost;
+        self.at_least += at_least;
+    }
+
+    fn settle(&self, context: &mut Context, tenant: &Tenant) {
+        context.turns.use_up(tenant, context.now, self.io);
+        if !self.other.is_zero() {
+            context.turns.charge(tenant, context.now, self.other, self.at_least);
+        }
+    }
+}
+
+/// The cost of a step that took so many bytes and said so many: eight nanoseconds each. Bytes that only pass
+/// by cost one.
+fn cost(taken: usize, said: usize) -> Duration {
+    match said {
+        0 => Duration::from_ns(taken as u64) + STEP,
+        _ => Duration::from_ns(8 * (taken.min(INPUT_MAX) + said) as u64) + STEP,
+    }
+}
+
+/// How long a command takes at least that is no I/O: as long as the limits of its group, and of those around
+/// it, say of a request. Which of both limits it would be is not asked: it is the lower one.
+fn least_time(context: &Context, group: GroupId) -> Duration {
+    let groups = context.queue.elevator().groups();
+    let all = std::iter::successors(Some(group), |&group| groups.parent(group));
+    let limits = all.flat_map(|group| [groups.max(group).riops, groups.max(group).wiops]);
+    let lowest = limits.flatten().min();
+    lowest.map_or(Duration::ZERO, |rate| Duration::from_ns(1_000_000_000 / rate.get()))
 }

@@ -23,6 +23,8 @@
 //! A connection that ends takes what it asked for with it ([`leave`](crate::RequestQueue::leave)); if it says
 //! so first, it gets what it asked for.
 //!
+//! What a client asks for that is no I/O is bounded by [turns](crate::turns).
+//!
 //! | file | what it has |
 //! |---|---|
 //! | `coming.rs`, `listener.rs` | connections that come and go |
@@ -49,9 +51,11 @@ use crate::data::Data;
 use crate::engine::{Context, Front};
 use crate::pipes::Pipes;
 use crate::ring::{Outcome, Ring};
+use crate::turns::Line;
 use fairhead_core::units::{Duration, Instant};
 pub(super) use listener::Listener;
 use slab::Slab;
+use std::collections::VecDeque;
 use std::io;
 use std::net::Shutdown;
 use std::sync::{Arc, mpsc};
@@ -99,11 +103,20 @@ pub(super) struct NbdFront {
     pipes: Arc<Pipes>,
     connections: Slab<Connection>,
     pending: Slab<PendingRequest>,
-    /// Connections that want to receive, that have something to send, and that wait for room.
+    /// Connections that want to receive, have something to send, wait for memory, may have what they
+    /// waited for, and wait for their tenants' turns.
     to_receive: Vec<usize>,
     dirty: Vec<usize>,
-    waiting: Vec<usize>,
+    waiting: VecDeque<usize>,
+    resumed: Vec<usize>,
+    line: Line,
+    /// Memory that data hold, and replies; and whether it has become less.
     held: u64,
+    replies: u64,
+    has_freed: bool,
+    /// The most connections that there were, and where short replies are made.
+    most: usize,
+    scratch: Vec<u8>,
     tick: Option<Instant>,
     /// No connection is accepted before the next tick: the process has no room for another file.
     is_resting: bool,
@@ -135,8 +148,14 @@ impl NbdFront {
             pending: Slab::new(),
             to_receive: Vec::new(),
             dirty: Vec::new(),
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
+            resumed: Vec::new(),
+            line: Line::default(),
             held: 0,
+            replies: 0,
+            has_freed: false,
+            most: 0,
+            scratch: Vec::new(),
             tick: None,
             is_resting: false,
             is_stopping: false,
@@ -149,6 +168,10 @@ impl Front for NbdFront {
     fn begin(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()> {
         self.exports.begin(context);
         self.accept_all(ring)
+    }
+
+    fn begin_turn(&mut self, context: &mut Context) {
+        self.continue_line(context);
     }
 
     fn outcome(
@@ -197,7 +220,8 @@ impl Front for NbdFront {
         } else {
             self.accept_all(ring)?;
         }
-        if self.tick.is_none() && (self.is_resting || !self.connections.is_empty()) {
+        let ticks = self.is_resting || !self.connections.is_empty() || self.has_shrunk();
+        if self.tick.is_none() && ticks {
             self.tick = Some(context.now + TICK);
         }
         Ok(())
@@ -221,7 +245,7 @@ impl Front for NbdFront {
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        self.tick
+        [self.tick, self.line.next_timer()].into_iter().flatten().min()
     }
 
     fn stop(&mut self, _: &mut Context) {
@@ -258,3 +282,6 @@ impl NbdFront {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

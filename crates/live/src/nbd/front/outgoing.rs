@@ -40,7 +40,12 @@ impl NbdFront {
             let len = data_len(&request);
             c.held -= len;
             self.held -= len;
+            self.has_freed |= len > 0;
         }
+        if c.is_held || c.is_waiting {
+            self.resumed.push(slot);
+        }
+        let before = c.replies();
         if !c.is_sending && !c.has_output() {
             c.progress = context.now;
         }
@@ -50,6 +55,7 @@ impl NbdFront {
             Some(Data::Extents(extents)) => Out::Bytes(c.session.status(&request, &extents)),
             data => Out::Reply(c.session.head(&request, result), data.and_then(Data::memory)),
         });
+        self.replies += c.replies() - before;
         self.mark_dirty(slot);
     }
 
@@ -109,9 +115,15 @@ impl NbdFront {
     fn gone(&mut self, context: &Context, slot: usize, len: usize) {
         let c = &mut self.connections[slot];
         c.progress = context.now;
+        let before = c.replies();
         let freed = c.sent(len);
         c.held -= freed;
         self.held -= freed;
+        self.replies -= before - c.replies();
+        self.has_freed |= freed > 0 || c.replies() < before;
+        if c.is_held || c.is_waiting {
+            self.resumed.push(slot);
+        }
     }
 }
 

@@ -1,0 +1,267 @@
+//! What one connection makes the front do in a turn, for each number that an option or a command may have: no
+//! socket is read, and no clock.
+
+use super::*;
+use crate::groups::GroupTable;
+use crate::nbd::connection::{Socket, SocketKind};
+use crate::nbd::export_table::Served;
+use crate::nbd::session::{Facts, Session};
+use crate::peer::{Allowed, Owner};
+use crate::request_queue::{RequestQueue, Settings};
+use crate::store::FileTable;
+use crate::turns::{STEP, TURN, Turns};
+use fairhead_core::Control;
+use fairhead_core::groups::Max;
+use fairhead_core::sched::any::preset;
+use fairhead_core::units::{IoPrio, Sector};
+use std::fs::File;
+use std::num::NonZeroU64;
+use std::os::unix::net::UnixStream;
+
+/// All numbers of options and commands that there are, and more: a new one is among them.
+const KINDS: std::ops::Range<u32> = 0..64;
+
+/// The bytes that a connection sends in one go.
+const FLOOD: usize = 48 << 10;
+
+struct Place {
+    front: NbdFront,
+    context: Context,
+    /// The other ends of the connections' sockets.
+    clients: Vec<UnixStream>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let config = (preset("noop").unwrap().config)();
+        let mut context = Context {
+            now: Instant::EPOCH,
+            queue: RequestQueue::new(Settings::default(), config).unwrap(),
+            groups: GroupTable::new(16),
+            emulation: None,
+            polls: false,
+            turns: Turns::default(),
+        };
+        let image = || File::open("/dev/null").unwrap();
+        let files = Arc::new(FileTable::default());
+        let export = |name: &str| {
+            let facts = Facts {
+                name: name.to_owned(),
+                description: String::new(),
+                size: 1 << 30,
+                write_end: 1 << 30,
+                block_size_min: 1,
+                read_only: false,
+                rotational: false,
+                fast_zero: false,
+            };
+            let served = Served {
+                file: files.add(image()),
+                path: name.into(),
+                identity: None,
+                start: Sector(0),
+                group: name.to_owned(),
+                prio: IoPrio::default(),
+                lock: Arc::new(image()),
+                allowed: Allowed::All,
+                connections_max: usize::MAX,
+                has_pages: false,
+                map: None,
+                counters: Arc::default(),
+            };
+            (facts, served)
+        };
+        let exports = vec![export("evil"), export("good")];
+        let mut table = ExportTable::new(exports, std::iter::empty(), Arc::clone(&files), Default::default());
+        table.begin(&mut context);
+        let (_, orders) = mpsc::channel();
+        let front = NbdFront::new(table, orders, Vec::new(), None, (1000, 1000), Pool::new(0));
+        context.turns.begin(context.now);
+        Self { front, context, clients: Vec::new() }
+    }
+
+    /// A connection of this user that has sent these bytes.
+    fn connect(&mut self, user: u32, bytes: &[u8]) -> usize {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        self.clients.push(theirs);
+        let socket = Socket::new(ours.into(), SocketKind::Unix);
+        let mut peer = socket.peer();
+        peer.owner = Owner::User(user);
+        let mut connection = Connection::new(socket, peer, self.context.now);
+        connection.session = Session::new();
+        let slot = self.front.connections.insert(connection);
+        self.sends(slot, &[&3_u32.to_be_bytes()[..], bytes].concat());
+        slot
+    }
+
+    fn sends(&mut self, slot: usize, bytes: &[u8]) {
+        self.front.connections[slot].feed(bytes);
+        self.front.to_receive.retain(|&other| other != slot);
+        self.front.came(&mut self.context, slot);
+    }
+
+    /// Turns of no time follow on each other until the connection has said all that it may at once.
+    fn turns(&mut self, turns: u32) {
+        for _ in 0..turns {
+            self.context.turns.begin(self.context.now);
+            self.front.begin_turn(&mut self.context);
+            self.front.retry(&mut self.context);
+        }
+    }
+
+    fn left(&self, slot: usize) -> usize {
+        self.front.connections[slot].input().len()
+    }
+
+    fn is_open(&self, slot: usize) -> bool {
+        self.front.connections[slot].state == State::Open
+    }
+}
+
+fn option(kind: u32, data: &[u8]) -> Vec<u8> {
+    [b"IHAVEOPT", &kind.to_be_bytes()[..], &(data.len() as u32).to_be_bytes(), data].concat()
+}
+
+fn command(kind: u32, flags: u16, offset: u64, len: u32) -> Vec<u8> {
+    let magic = 0x2560_9513_u32.to_be_bytes();
+    let kind = (kind as u16).to_be_bytes();
+    [&magic[..], &flags.to_be_bytes(), &kind, &[7; 8], &offset.to_be_bytes(), &len.to_be_bytes()].concat()
+}
+
+fn choice(export: &str) -> Vec<u8> {
+    let name = [&(export.len() as u32).to_be_bytes()[..], export.as_bytes(), &[0, 0]].concat();
+    option(7, &name)
+}
+
+/// The bytes of a message of this length that one connection handles in one turn: a step costs at least
+/// [`STEP`], and the last one may be longer than what is left.
+fn most_in_a_turn(len: usize) -> usize {
+    (TURN.as_ns() / STEP.as_ns() + 1) as usize * len
+}
+
+/// Sends a message again and again. It is handled within a turn's bound, again in the next turns, and then
+/// waits until it is paid for; and another user's connection is served in the middle of all that.
+fn flood(what: &str, before: &[u8], message: &[u8]) {
+    let mut place = Place::new();
+    let slot = place.connect(1, before);
+    place.turns(2);
+    let copies = FLOOD / message.len();
+    let sent = copies * message.len();
+    let begin = place.left(slot);
+    assert_eq!(begin, 0, "{what}: what comes before it is done");
+    place.context.turns.begin(place.context.now);
+    place.sends(slot, &message.repeat(copies));
+    if !place.is_open(slot) || place.front.connections[slot].open > 0 {
+        // It ends the connection, or is for the disk, which bounds it.
+        return;
+    }
+    let first = sent - place.left(slot);
+    assert!(first > 0 && first <= most_in_a_turn(message.len()), "{what}: {first} bytes in a turn");
+    place.turns(1);
+    let second = sent - place.left(slot) - first;
+    assert!(second <= most_in_a_turn(message.len()), "{what}: {second} bytes in a turn");
+    // Others of its account, too: they share the part.
+    let honest = place.connect(2, &choice("good"));
+    assert_eq!(place.front.connections[honest].session.export(), Some(1), "{what}: it is served at once");
+    place.turns(10_000);
+    let at_once = sent - place.left(slot);
+    let bound = 640 * message.len();
+    assert!(at_once <= bound, "{what}: {at_once} bytes at once");
+    assert!(place.front.next_timer().is_some_and(|at| at > place.context.now), "{what}: it has a moment");
+    place.context.now = place.context.now + Duration::from_ms(1);
+    place.turns(1);
+    let later = sent - place.left(slot) - at_once;
+    assert!(later <= most_in_a_turn(message.len()), "{what}: {later} bytes after a while");
+}
+
+#[test]
+fn what_an_option_makes_the_server_do_in_a_turn_is_bounded() {
+    let name = |len: usize| [&(len as u32).to_be_bytes()[..], &vec![b'x'; len], &[0, 0]].concat();
+    for kind in KINDS {
+        for data in [Vec::new(), vec![0; 3], name(4), name(300)] {
+            flood(&format!("option {kind} with {} bytes", data.len()), &[], &option(kind, &data));
+        }
+    }
+}
+
+#[test]
+fn what_a_command_that_is_no_io_makes_the_server_do_in_a_turn_is_bounded() {
+    for structured in [false, true] {
+        let before = [if structured { option(8, &[]) } else { Vec::new() }, choice("evil")].concat();
+        for kind in KINDS {
+            for (flags, offset, len) in [(0, 0, 0), (0, 1 << 50, 512), (1 << 12, 0, 512), (0, 7, 1)] {
+                // Data of a write pass by in pieces of any length.
+                let is_write = kind == 1 && len > 0;
+                if !is_write {
+                    let message = command(kind, flags, offset, len);
+                    flood(&format!("command {kind} of {len} bytes at {offset}"), &before, &message);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn connections_of_one_tenant_take_turns_and_share_its_part() {
+    let mut place = Place::new();
+    let message = option(77, &[]);
+    let copies = 500;
+    let slots: Vec<usize> = (0..4).map(|_| place.connect(1, &[])).collect();
+    slots.iter().for_each(|&slot| place.sends(slot, &message.repeat(copies)));
+    let done =
+        |place: &Place| slots.iter().map(|&s| copies - place.left(s) / message.len()).collect::<Vec<_>>();
+    let before: usize = done(&place).iter().sum();
+    place.turns(8);
+    let after = done(&place);
+    let most = 8 * most_in_a_turn(1);
+    assert!(after.iter().sum::<usize>() - before <= most, "{after:?}");
+    assert!(after.iter().all(|&n| n > 0 && n < copies), "each had its turn: {after:?}");
+}
+
+#[test]
+fn a_limit_holds_for_commands_that_are_no_io() {
+    let mut place = Place::new();
+    let group = place.context.groups.find("evil").unwrap();
+    let max = Max { riops: NonZeroU64::new(10), ..Max::default() };
+    place.context.queue.control(place.context.now, Control::SetMax(group, max)).unwrap();
+    let slot = place.connect(1, &choice("evil"));
+    let message = command(0, 0, 0, 0);
+    let sent = 1000;
+    place.sends(slot, &message.repeat(sent));
+    for _ in 0..2000 {
+        place.context.now = place.context.now + Duration::from_ms(5);
+        place.turns(1);
+    }
+    let done = sent - place.left(slot) / message.len();
+    assert!((100..=103).contains(&done), "{done} reads of 0 bytes in 10 s, of 10 a second");
+}
+
+#[test]
+fn replies_that_are_not_read_hold_a_bounded_amount_of_memory() {
+    let mut place = Place::new();
+    let connections = 500;
+    let before = [option(8, &[]), choice("evil")].concat();
+    let slots: Vec<usize> = (0..connections).map(|_| place.connect(1, &before)).collect();
+    let message = command(0, 0, 1 << 50, 512);
+    for _ in 0..20 {
+        for &slot in &slots {
+            // Those that are full have not read what they were sent.
+            if place.left(slot) == 0 {
+                place.context.now = place.context.now + Duration::from_secs(1);
+                place.context.turns.begin(place.context.now);
+                place.sends(slot, &message.repeat(FLOOD / message.len()));
+            }
+        }
+        for _ in 0..2000 {
+            place.context.now = place.context.now + Duration::from_ms(5);
+            place.turns(1);
+        }
+    }
+    let all: u64 = slots.iter().map(|&slot| place.front.connections[slot].replies()).sum();
+    assert_eq!(all, place.front.replies, "all are counted");
+    assert!(all > 1 << 20 && all <= 17 << 20, "{all} bytes of replies");
+    let one = place.front.connections.iter().map(|(_, c)| c.replies()).max().unwrap();
+    assert!(one <= (17 << 20) / connections, "{one} bytes of one connection");
+    slots.iter().for_each(|&slot| place.front.end(&mut place.context, slot));
+    assert_eq!((place.front.replies, place.front.held), (0, 0), "nothing is left");
+}
