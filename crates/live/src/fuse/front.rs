@@ -22,7 +22,7 @@ use super::name_threads::{Job, NameThreads, own_mask};
 use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADER, flag, opcode};
 use super::queues::Queues;
 use super::range::Range;
-use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
+use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Flush, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::data::Data;
 use crate::engine::{Context, Front};
@@ -513,17 +513,7 @@ impl<T: Tree> FuseFront<T> {
                     if !data_only {
                         self.tree.sync_whole(file);
                     }
-                    self.waiting.insert(
-                        header.unique,
-                        WaitingRequest {
-                            what: What::Flush,
-                            bio: None,
-                            thread: header.pid,
-                            entry: header.entry,
-                        },
-                    );
-                    let client = self.client(context, GroupId::ROOT);
-                    context.queue.flush(client, file, header.unique);
+                    self.flush(context, header, file);
                     None
                 }
                 Err(errno) => Some(Err(errno)),
@@ -598,10 +588,20 @@ impl<T: Tree> FuseFront<T> {
         let what = match range.op {
             Op::Read => What::Read { answered },
             Op::Write => What::Write { answered },
-            Op::Discard | Op::Zero { .. } | Op::Allocate { .. } | Op::Extents => What::Change,
+            Op::Discard | Op::Zero { .. } | Op::Allocate { .. } | Op::Extents | Op::Flush => What::Change,
         };
         self.ask(context, (header, who), &range, &place, (what, data));
         None
+    }
+
+    /// Makes a file stable, on behalf of the caller's group.
+    fn flush(&mut self, context: &mut Context, header: &Header, file: FileId) {
+        let Header { unique, pid: thread, entry, .. } = *header;
+        self.waiting.insert(unique, WaitingRequest { what: What::Flush, bio: None, thread, entry });
+        let Who { task, group, prio, .. } = self.tree.who(context, header, false);
+        // One client for all: each failure is heard of once.
+        let client = self.client(context, GroupId::ROOT);
+        context.queue.flush(context.now, client, Flush { file, task, group, prio, cookie: unique });
     }
 
     /// Hands a bio to the queue.
@@ -698,6 +698,8 @@ impl<T: Tree> FuseFront<T> {
             context.queue.cancel(context.now, bio);
         } else {
             self.waiting.remove(&unique);
+            let client = self.client(context, GroupId::ROOT);
+            context.queue.cancel_flush(context.now, client, unique);
             self.reply(unique, waiting.entry, Err(Errno::INTR));
         }
     }
