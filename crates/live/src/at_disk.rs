@@ -158,7 +158,10 @@ impl AtDisk {
     /// Whether one of the pieces that the disk has is about the same, and `is_one` of those that matter.
     pub(crate) fn has(&self, piece: &Piece, is_one: impl Fn(&Piece) -> bool) -> bool {
         self.ios.iter().flat_map(|(_, p)| &p.io.pieces).any(|p| {
-            piece.op != Op::Flush && is_one(p) && p.file == piece.file && overlap((p.offset, p.len), (piece.offset, piece.len))
+            piece.op != Op::Flush
+                && is_one(p)
+                && p.file == piece.file
+                && overlap((p.offset, p.len), (piece.offset, piece.len))
         })
     }
 

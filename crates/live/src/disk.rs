@@ -691,8 +691,7 @@ impl Client {
             return pending;
         }
         let done = Box::new(move |result: Result<(), Errno>, _| slot.fill(result));
-        let flush =
-            Flush { file: FileId(file), task: self.task, group: self.group, prio: self.prio, cookie };
+        let flush = Flush { file: FileId(file), task: self.task, group: self.group, prio: self.prio, cookie };
         let message = Message::Flush { client: self.id, flush, done };
         self.send(message);
         pending

@@ -30,13 +30,17 @@ use fairhead_core::units::{Class, Duration, GroupId, Id, Instant};
 use std::collections::BTreeMap;
 
 /// A group is active for this time after its last bio: a program that thinks for longer is not at the disk.
-pub(crate) const THINK: Duration = Duration::from_ms(1);
+/// It is longer than a busy engine takes to hear of the next bio, which counts as thinking here.
+const THINK: Duration = Duration::from_ms(4);
+
+/// The time after which it is asked again whether the others have gone.
+const AGAIN: Duration = Duration::from_ms(1);
 
 /// The longest pause.
-pub(crate) const MOST: Duration = Duration::from_secs(2);
+const MOST: Duration = Duration::from_secs(2);
 
 /// How many flushes a group has at the device at a time, beside others.
-pub(crate) const SIDE_BY_SIDE: u32 = 4;
+const SIDE_BY_SIDE: u32 = 4;
 
 const HIGHER: u64 = 100;
 
@@ -110,7 +114,7 @@ impl FlushShares {
     pub(crate) fn see(&mut self, now: Instant) {
         if self.running > 0 {
             let more = now.saturating_since(self.now) / u64::from(self.running);
-            self.split = self.split + more;
+            self.split += more;
         }
         self.now = self.now.max(now);
     }
@@ -168,7 +172,7 @@ impl FlushShares {
             return Ok(());
         }
         // The others may have gone by then.
-        let soon = self.now + THINK;
+        let soon = self.now + AGAIN;
         Err(if g.opens > self.now { g.opens.min(soon) } else { soon })
     }
 

@@ -428,7 +428,9 @@ impl<T: Tree> FuseFront<T> {
         let any = !heard.is_empty();
         for (header, reply) in heard.drain(..) {
             match reply {
-                Ok(folder) if header.opcode == opcode::FSYNCDIR => self.flush_folder(context, &header, &folder),
+                Ok(folder) if header.opcode == opcode::FSYNCDIR => {
+                    self.flush_folder(context, &header, &folder)
+                }
                 reply => self.reply(header.unique, header.entry, reply.as_deref().map_err(|e| *e)),
             }
         }

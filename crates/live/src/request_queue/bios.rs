@@ -26,13 +26,7 @@ pub(super) struct Pending<D> {
 }
 
 impl<D> Pending<D> {
-    pub(super) const fn new(
-        bio: Bio,
-        client: ClientId,
-        serial: u64,
-        came: Instant,
-        data: Option<D>,
-    ) -> Self {
+    pub(super) const fn new(bio: Bio, client: ClientId, serial: u64, came: Instant, data: Option<D>) -> Self {
         Self {
             bio,
             client,

@@ -10,7 +10,7 @@
 //!   submit(bio, data) ─► bios ──cut──► tags ─► Elevator ─► next(now) → Io ─► driver: read, write, …
 //!                          ▲   clients take turns for tags                          │
 //!   answer() ◄─────────────┴────────────────── finished(io, piece by piece) ◄───────┘
-//!   flush(file) ─► at once, past the elevator
+//!   flush(file) ─► past the scheduler; limits and shares of time may hold it
 //! ```
 //!
 //! **Clients** take turns for tags, and a client's tasks among themselves; and the elevator has its say
@@ -37,7 +37,8 @@
 //!
 //! **Flush** covers the writes that were answered before it came. Each file has at most one running flush;
 //! those that come meanwhile share the next. If it fails, all that wait fail with it, and each client that
-//! was connected then gets the error with its next flush.
+//! was connected then gets the error with its next flush. For limits it is a write of one sector, and its
+//! time is paid for by a pause of its group (`flush_shares.rs`).
 //!
 //! **Switch.** Another scheduler takes over what waits, in the order in which it came. What is at the disk
 //! finishes by itself.

@@ -217,7 +217,8 @@ fn flushes_beside_a_reader_take_what_their_weight_allows() {
         for (weight, percent) in [(1, 10), (100, 70)] {
             server.disk().set_weight("evil", weight).unwrap();
             let (reads, flushes, late) = side_by_side(&socket, true);
-            let figures = format!("weight {weight}: {reads} reads, {late} late; {flushes} of {alone} flushes");
+            let figures =
+                format!("weight {weight}: {reads} reads, {late} late; {flushes} of {alone} flushes");
             println!("{figures}");
             // Two for each time that the reader was away, one before it was back and one as it came.
             timely(reads > 500 && flushes <= alone * percent / 100 + 2 * late, figures);
