@@ -257,8 +257,8 @@ impl<D> RequestQueue<D> {
         self.leave_gates(now, Ok(()), |w| w.client == client);
     }
 
-    /// Those waiters of gates get this answer, and a gate that nothing waits at is gone. Returns whether there
-    /// were any.
+    /// Those waiters of gates get this answer, and a gate that nothing waits at is gone. Returns whether
+    /// there were any.
     fn leave_gates(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! What flushes cost their groups, in virtual time: limits, weights, and what becomes of flushes that are held.
+//! What flushes cost their groups, in virtual time: limits, weights, and what becomes of flushes that are
+//! held.
 
 use fairhead_core::sched::any::preset;
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId, Weight};
