@@ -149,6 +149,7 @@ impl AtDisk {
     pub(crate) fn may_change(&self, bio: &Bio) -> bool {
         let given_up = self.ios.iter().filter(|(_, p)| p.io.is_given_up);
         self.given_up > 0
+            && bio.op != Op::Flush
             && given_up.flat_map(|(_, p)| &p.io.pieces).any(|p| {
                 p.op.changes() && p.file == bio.file && overlap((p.offset, p.len), (bio.offset, bio.len))
             })
@@ -157,7 +158,10 @@ impl AtDisk {
     /// Whether one of the pieces that the disk has is about the same, and `is_one` of those that matter.
     pub(crate) fn has(&self, piece: &Piece, is_one: impl Fn(&Piece) -> bool) -> bool {
         self.ios.iter().flat_map(|(_, p)| &p.io.pieces).any(|p| {
-            is_one(p) && p.file == piece.file && overlap((p.offset, p.len), (piece.offset, piece.len))
+            piece.op != Op::Flush
+                && is_one(p)
+                && p.file == piece.file
+                && overlap((p.offset, p.len), (piece.offset, piece.len))
         })
     }
 

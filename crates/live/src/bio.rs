@@ -49,12 +49,15 @@ pub enum Op {
         /// The mode of `fallocate(2)`, all of whose flags are below 256.
         mode: u8,
     },
+    /// A flush while it waits for limits, for which it is a write of one sector. Ask for one with
+    /// [`RequestQueue::flush`](crate::RequestQueue::flush).
+    Flush,
 }
 
 impl Op {
     /// Whether bytes of the file may differ afterwards.
     pub(crate) const fn changes(self) -> bool {
-        !matches!(self, Self::Read | Self::Extents)
+        !matches!(self, Self::Read | Self::Extents | Self::Flush)
     }
 }
 
@@ -76,6 +79,21 @@ pub struct Bio {
     /// Whether a program waits for it (see *sync* in the glossary). Reads are always sync.
     pub sync: bool,
     /// The task whose queue it goes to.
+    pub task: TaskId,
+    /// The group that is charged.
+    pub group: GroupId,
+    /// The I/O priority of its task.
+    pub prio: IoPrio,
+    /// Comes back with the answer.
+    pub cookie: u64,
+}
+
+/// A flush that a client asks for: what was answered before is to be stable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flush {
+    /// The file.
+    pub file: FileId,
+    /// The task that waits for it.
     pub task: TaskId,
     /// The group that is charged.
     pub group: GroupId,

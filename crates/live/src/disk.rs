@@ -29,7 +29,7 @@
 //! files.
 
 use crate::alignment::block_size;
-use crate::bio::{Bio, ClientId, Errno, FileId, Op};
+use crate::bio::{Bio, ClientId, Errno, FileId, Flush, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::clock::{self, Clock};
 use crate::depth::{Depth, Facts};
@@ -693,7 +693,8 @@ impl Client {
             return pending;
         }
         let done = Box::new(move |result: Result<(), Errno>, _| slot.fill(result));
-        let message = Message::Flush { client: self.id, file: FileId(file), cookie, done };
+        let flush = Flush { file: FileId(file), task: self.task, group: self.group, prio: self.prio, cookie };
+        let message = Message::Flush { client: self.id, flush, done };
         self.send(message);
         pending
     }

@@ -17,7 +17,7 @@
 //!
 //! What it does not do: policy, protocols.
 
-use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId};
+use crate::bio::{Answer, Bio, BioId, ClientId, Errno, Flush};
 use crate::buffer::Buffer;
 use crate::clock::Clock;
 use crate::data::Data;
@@ -82,8 +82,7 @@ pub(crate) enum Message {
     },
     Flush {
         client: ClientId,
-        file: FileId,
-        cookie: u64,
+        flush: Flush,
         done: Done,
     },
     Cancel {
@@ -479,9 +478,9 @@ impl<F: Front + 'static> Engine<F> {
                     let id = self.context.queue.submit(self.context.now, client, bio, data.map(Data::Memory));
                     self.pending.entry(bio.cookie).and_modify(|a| a.bio = Some(id));
                 }
-                Message::Flush { client, file, cookie, done } => {
-                    self.pending.insert(cookie, PendingCall { bio: None, done });
-                    self.context.queue.flush(client, file, cookie);
+                Message::Flush { client, flush, done } => {
+                    self.pending.insert(flush.cookie, PendingCall { bio: None, done });
+                    self.context.queue.flush(self.context.now, client, flush);
                 }
                 Message::Cancel { cookie } => {
                     if let Some(bio) = self.pending.get(&cookie).and_then(|a| a.bio) {
@@ -548,7 +547,7 @@ impl<F: Front + 'static> Engine<F> {
     fn finished(&mut self, work: Work, results: &[Result<(), Errno>]) {
         match work {
             Work::Io(io) => self.context.queue.finished(self.context.now, io, results),
-            Work::Flush(file) => self.context.queue.flushed(file, results[0]),
+            Work::Flush(file) => self.context.queue.flushed(self.context.now, file, results[0]),
         }
     }
 

@@ -94,13 +94,30 @@ impl<W> Flushes<W> {
         }
     }
 
+    /// The files of which a flush is to begin, in the order in which they were asked for.
+    pub(crate) fn line(&self) -> impl Iterator<Item = FileId> + '_ {
+        self.line.iter().copied()
+    }
+
+    /// Those that wait for the next flush of this file.
+    pub(crate) fn waiting(&self, file: FileId) -> &[W] {
+        self.files.get(file.0 as usize).map_or(&[], |f| &f.waiting)
+    }
+
     /// The file whose flush begins now, if there is one; at `gives_up`, if ever, it is given up.
     pub(crate) fn begin(&mut self, gives_up: Option<Instant>) -> Option<FileId> {
-        let file = self.line.pop_front()?;
+        let file = *self.line.front()?;
+        self.begin_with(file, gives_up);
+        Some(file)
+    }
+
+    /// The flush of this file, which is in [line](Self::line), begins now. Returns those that it is for.
+    pub(crate) fn begin_with(&mut self, file: FileId, gives_up: Option<Instant>) -> &[W] {
+        self.line.retain(|f| *f != file);
         let f = self.of(file);
         f.covered = std::mem::take(&mut f.waiting);
         (f.is_in_line, f.is_running, f.gives_up) = (false, true, gives_up);
-        Some(file)
+        &f.covered
     }
 
     /// The running flush is done. Returns the clients to answer: all that wait, if it failed.
@@ -142,7 +159,12 @@ impl<W> Flushes<W> {
 
     /// The last failure, and when it was, if that is after `heard`.
     pub(crate) fn news(&self, file: FileId, heard: u64) -> Option<(u64, Errno)> {
-        self.files[file.0 as usize].failed.filter(|&(at, _)| at > heard)
+        self.files.get(file.0 as usize)?.failed.filter(|&(at, _)| at > heard)
+    }
+
+    /// How many are running that were not given up.
+    pub(crate) fn running(&self) -> usize {
+        self.files.iter().filter(|f| f.is_running && !f.is_given_up).count()
     }
 
     /// All who wait.

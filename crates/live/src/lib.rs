@@ -28,6 +28,7 @@ mod engine;
 pub mod error;
 mod extents;
 mod faults;
+mod flush_shares;
 mod flushes;
 mod fronts;
 mod fuse;
@@ -58,7 +59,7 @@ mod vsock;
 mod waits;
 mod warning;
 
-pub use bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
+pub use bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Flush, Op, Origin};
 pub use buffer::{Buffer, Pool};
 pub use disk::{Client, Disk, DiskOptions, Pending};
 pub use emulation::Lateness;

@@ -383,6 +383,7 @@ impl Store {
                 Op::Zero { may_discard: false } => Way::ZeroRange,
                 Op::Extents => return self.find(ring, queue, io, run),
                 Op::Allocate { mode } => Way::Allocate(mode),
+                Op::Flush => unreachable!("a flush begins with `flush`"),
             };
             self.push(ring, queue, io, run, way)
         })?;

@@ -65,7 +65,7 @@ const ENTRIES: usize = 2;
 pub(crate) struct Channel {
     /// `/dev/fuse`.
     device: File,
-    /// Replies to what came in entries: only the engine's thread may hand those over.
+    /// Replies to what came in entries, which only the engine's thread may hand over, and folders to flush.
     replies: Inbox<(Header, Reply)>,
     /// Replies of the engine's threads, which take them in their next turn.
     done: Mutex<Vec<(Header, Reply)>>,
@@ -97,7 +97,8 @@ impl Channel {
 
     /// Replies from another thread than the engine's.
     fn reply_from_afar(&self, header: &Header, reply: Reply) {
-        if header.entry.is_none() {
+        let is_for_engine = header.entry.is_some() || header.opcode == opcode::FSYNCDIR && reply.is_ok();
+        if !is_for_engine {
             return self.reply(header.unique, reply.as_deref().map_err(|e| *e));
         }
         // An engine that has stopped has no use for it.
@@ -420,13 +421,18 @@ impl<T: Tree> FuseFront<T> {
     }
 
     /// Hands over the replies of other threads. Returns whether there were any.
-    fn take_replies(&mut self) -> bool {
+    fn take_replies(&mut self, context: &mut Context) -> bool {
         let mut heard = std::mem::take(&mut self.heard);
         self.channel.replies.take(&mut heard);
         heard.append(&mut self.channel.done.lock().unwrap_or_else(PoisonError::into_inner));
         let any = !heard.is_empty();
         for (header, reply) in heard.drain(..) {
-            self.reply(header.unique, header.entry, reply.as_deref().map_err(|e| *e));
+            match reply {
+                Ok(folder) if header.opcode == opcode::FSYNCDIR => {
+                    self.flush_folder(context, &header, &folder)
+                }
+                reply => self.reply(header.unique, header.entry, reply.as_deref().map_err(|e| *e)),
+            }
         }
         self.heard = heard;
         any
@@ -513,17 +519,7 @@ impl<T: Tree> FuseFront<T> {
                     if !data_only {
                         self.tree.sync_whole(file);
                     }
-                    self.waiting.insert(
-                        header.unique,
-                        WaitingRequest {
-                            what: What::Flush,
-                            bio: None,
-                            thread: header.pid,
-                            entry: header.entry,
-                        },
-                    );
-                    let client = self.client(context, GroupId::ROOT);
-                    context.queue.flush(client, file, header.unique);
+                    self.flush(context, header, file);
                     None
                 }
                 Err(errno) => Some(Err(errno)),
@@ -544,7 +540,10 @@ impl<T: Tree> FuseFront<T> {
             return self.tree.answer(header, "", operation);
         };
         let group = match operation {
-            Operation::Open { .. } | Operation::Create { .. } | Operation::TmpFile { .. } => {
+            Operation::Open { .. }
+            | Operation::Create { .. }
+            | Operation::TmpFile { .. }
+            | Operation::FsyncDir { .. } => {
                 let group = self.tree.who(context, header, false).group;
                 context.groups.name(group).to_owned()
             }
@@ -598,7 +597,7 @@ impl<T: Tree> FuseFront<T> {
         let what = match range.op {
             Op::Read => What::Read { answered },
             Op::Write => What::Write { answered },
-            Op::Discard | Op::Zero { .. } | Op::Allocate { .. } | Op::Extents => What::Change,
+            Op::Discard | Op::Zero { .. } | Op::Allocate { .. } | Op::Extents | Op::Flush => What::Change,
         };
         self.ask(context, (header, who), &range, &place, (what, data));
         None
@@ -698,6 +697,7 @@ impl<T: Tree> FuseFront<T> {
             context.queue.cancel(context.now, bio);
         } else {
             self.waiting.remove(&unique);
+            self.take_back_flush(context, unique);
             self.reply(unique, waiting.entry, Err(Errno::INTR));
         }
     }
@@ -840,7 +840,7 @@ impl<T: Tree> Front for FuseFront<T> {
         if ring.hand() == 0 {
             self.channel.replies.wake();
         }
-        self.take_replies();
+        self.take_replies(context);
         while self.has_room()
             && let Some(entry) = self.deferred.pop_front()
         {
@@ -850,7 +850,7 @@ impl<T: Tree> Front for FuseFront<T> {
         if ring.hand() > 0 {
             return Ok(());
         }
-        if self.queues.is_some() {
+        if self.workers.is_some() {
             self.listen(ring)?;
         }
         let is_paused = self.arm_at.is_some_and(|at| at > context.now);
@@ -862,18 +862,24 @@ impl<T: Tree> Front for FuseFront<T> {
     }
 
     fn poll(&mut self, _: &mut Context) -> bool {
-        self.queues.is_some() && self.channel.replies.has_messages()
+        self.workers.is_some() && self.channel.replies.has_messages()
     }
 
-    fn rest(&mut self, _: &mut Context, ring: &mut Ring) -> io::Result<()> {
+    fn rest(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()> {
         // A thread that replies after this rings.
-        while ring.hand() == 0 && self.queues.is_some() && !self.channel.replies.sleep() {
-            self.take_replies();
+        while ring.hand() == 0 && self.workers.is_some() && !self.channel.replies.sleep() {
+            let before = context.queue.submitted();
+            self.take_replies(context);
             self.send_replies(ring)?;
+            if context.queue.submitted() != before {
+                // There is more to do than to sleep.
+                let _ = (&self.channel.bell).write_all(&[1]);
+            }
         }
         Ok(())
     }
 }
 
+mod flushes;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! Clients, and what they ask: from a bio that is handed in to its answer.
 
 use super::RequestQueue;
-use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Origin};
+use super::flush::NO_CLIENT;
+use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 use crate::client_lanes::Lanes;
 use crate::lane_id::LaneId;
-use fairhead_core::units::Instant;
+use fairhead_core::units::{Instant, Sector, Sectors};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -25,6 +26,21 @@ pub(super) struct Pending<D> {
 }
 
 impl<D> Pending<D> {
+    pub(super) const fn new(bio: Bio, client: ClientId, serial: u64, came: Instant, data: Option<D>) -> Self {
+        Self {
+            bio,
+            client,
+            serial,
+            came,
+            data,
+            placed: 0,
+            open: 0,
+            result: Ok(()),
+            is_answered: false,
+            is_orphan: false,
+        }
+    }
+
     pub(super) fn answer(&self, data: Option<D>) -> Answer<D> {
         let origin = Origin { group: self.bio.group, op: self.bio.op, came: self.came };
         Answer {
@@ -44,6 +60,8 @@ pub(super) struct Client {
     pub(super) bytes: u64,
     /// Bios of which something has no tag yet.
     pub(super) unplaced: Lanes,
+    /// Behind its last bio on the disk.
+    pub(super) at: Sector,
     /// Failed flushes that it has heard of, by file.
     pub(super) heard: BTreeMap<FileId, u64>,
     /// Whether it is in line for tags.
@@ -73,6 +91,7 @@ impl<D> RequestQueue<D> {
         for bio in bios {
             self.cancel(now, bio);
         }
+        self.leave_flushes(now, client);
         self.drop_if_done(client.slot);
     }
 
@@ -107,31 +126,25 @@ impl<D> RequestQueue<D> {
     /// A client asks for something. Of one that is gone, nothing becomes of it.
     ///
     /// # Panics
-    /// If the bio is empty, or reaches beyond the last byte that there can be: a front sees to that.
+    /// If the bio is empty, or reaches beyond the last byte that there can be, or is a flush: a front sees to
+    /// that.
     pub fn submit(&mut self, now: Instant, client: ClientId, bio: Bio, data: Option<D>) -> BioId {
+        assert!(bio.op != Op::Flush, "flushes have a call of their own");
         assert!(bio.len > 0 && bio.offset.checked_add(u64::from(bio.len)).is_some(), "{bio:?}");
         self.serial += 1;
         let serial = self.serial;
         let Some(c) = self.client(client) else { return BioId { slot: usize::MAX, serial } };
         c.bios += 1;
         c.bytes += u64::from(bio.len);
+        c.at = bio.sector + Sectors(bio.len.div_ceil(512));
         // Before placing: this may be the bio that the disk is kept for.
         self.awaiting.asked(now, bio.task);
         if self.bios.is_empty() {
             self.crowd = self.crowd.saturating_sub(1);
         }
-        let slot = self.bios.insert(Pending {
-            bio,
-            client,
-            serial,
-            came: now,
-            data,
-            placed: 0,
-            open: 0,
-            result: Ok(()),
-            is_answered: false,
-            is_orphan: false,
-        });
+        self.flushes.shares().see(now);
+        self.flushes.shares().came(bio.group);
+        let slot = self.bios.insert(Pending::new(bio, client, serial, now, data));
         // A write that was given up may still change these bytes, so no answer would be right but an error.
         if self.at_disk.may_change(&bio) {
             self.bios[slot].placed = bio.len;
@@ -190,7 +203,7 @@ impl<D> RequestQueue<D> {
     }
 
     pub(super) fn push_answer(&mut self, answer: Answer<D>) {
-        if self.client(answer.client).is_some() {
+        if answer.client != NO_CLIENT && self.client(answer.client).is_some() {
             self.answers.push_back(answer);
         }
     }
@@ -199,6 +212,9 @@ impl<D> RequestQueue<D> {
     pub(super) fn finish_bio(&mut self, slot: usize) {
         let mut p = self.bios.remove(slot);
         self.orphans -= u32::from(p.is_orphan);
+        if p.bio.op != Op::Flush {
+            self.flushes.shares().went(p.bio.group);
+        }
         let c = &mut self.clients[p.client.slot];
         c.bios -= 1;
         c.bytes -= u64::from(p.bio.len);

@@ -12,9 +12,9 @@ impl<D> RequestQueue<D> {
     /// Returns the next work for the disk; `None`: nothing for now. The answer may differ after the next call
     /// of any other kind, at the latest at [`Self::next_timer`].
     pub fn next(&mut self, now: Instant) -> Option<Start> {
-        // Flushes go past the elevator, as in the kernel
-        // (docs/reference/elevators.md#18-barriers-and-flushes).
-        if let Some(file) = self.flushes.begin(self.settings.timeout.map(|t| now + t)) {
+        // Flushes go past the scheduler, as in the kernel
+        // (docs/reference/elevators.md#18-barriers-and-flushes), but not past limits.
+        if let Some(file) = self.begin_flush(now) {
             return Some(Start::Flush(file));
         }
         if self.awaiting.is_held(now) {
@@ -23,6 +23,13 @@ impl<D> RequestQueue<D> {
         while self.at_disk.count().0 < self.depth.now() {
             // An answer is a promise to obey, so it is asked for only with room at the disk.
             let Dispatch::Issue(tag) = self.elevators.dispatch(now) else { return None };
+            if let Some(piece) = self.flush_of(tag) {
+                self.issued_flush(now, tag, &piece);
+                match self.begin_flush(now) {
+                    Some(file) => return Some(Start::Flush(file)),
+                    None => continue,
+                }
+            }
             let io = self.start(now, tag);
             if !self.at_disk[io].pieces.is_empty() {
                 self.depth.issued(self.at_disk.count().0);
@@ -87,6 +94,7 @@ impl<D> RequestQueue<D> {
     /// # Panics
     /// If there are not as many results as pieces.
     pub fn finished(&mut self, now: Instant, io: IoId, results: &[Result<(), Errno>]) {
+        self.flushes.shares().see(now);
         let io = self.at_disk.ends(io);
         assert_eq!(results.len(), io.pieces.len(), "a result for each piece");
         for (piece, result) in io.pieces.iter().zip(results) {
@@ -106,7 +114,7 @@ impl<D> RequestQueue<D> {
         self.unstall(now, Some(&io.request));
     }
 
-    fn drop_pieces(&mut self, pieces: &[Piece]) {
+    pub(super) fn drop_pieces(&mut self, pieces: &[Piece]) {
         for piece in pieces {
             let p = &mut self.bios[piece.bio.slot];
             p.open -= 1;
@@ -117,7 +125,7 @@ impl<D> RequestQueue<D> {
     }
 
     /// For the scheduler that issued it, the disk is done with it, and its tags are free.
-    fn leave_disk(&mut self, now: Instant, era: u64, tag: Tag) {
+    pub(super) fn leave_disk(&mut self, now: Instant, era: u64, tag: Tag) {
         let mut tags = std::mem::take(&mut self.freed);
         self.elevators.complete(now, era, tag, &mut tags);
         tags.drain(..).for_each(|tag| self.free(tag));
@@ -126,13 +134,12 @@ impl<D> RequestQueue<D> {
 
     /// Time has come to [`Self::next_timer`], or any other.
     pub fn timer(&mut self, now: Instant) {
+        self.flushes.shares().see(now);
         self.elevators.timer(now);
         while let Some(io) = self.at_disk.late(now) {
             self.give_up(now, io);
         }
-        while let Some((file, whom)) = self.flushes.give_up(now) {
-            self.answer_flushes(file, whom, Err(Errno::TIMEDOUT));
-        }
+        self.give_up_flushes(now);
         self.unstall(now, None);
     }
 

@@ -10,7 +10,7 @@
 //!   submit(bio, data) ─► bios ──cut──► tags ─► Elevator ─► next(now) → Io ─► driver: read, write, …
 //!                          ▲   clients take turns for tags                          │
 //!   answer() ◄─────────────┴────────────────── finished(io, piece by piece) ◄───────┘
-//!   flush(file) ─► at once, past the elevator
+//!   flush(file) ─► past the scheduler; limits and shares of time may hold it
 //! ```
 //!
 //! **Clients** take turns for tags, and a client's tasks among themselves; and the elevator has its say
@@ -37,7 +37,8 @@
 //!
 //! **Flush** covers the writes that were answered before it came. Each file has at most one running flush;
 //! those that come meanwhile share the next. If it fails, all that wait fail with it, and each client that
-//! was connected then gets the error with its next flush.
+//! was connected then gets the error with its next flush. For limits it is a write of one sector, and its
+//! time is paid for by a pause of its group (`flush_shares.rs`).
 //!
 //! **Switch.** Another scheduler takes over what waits, in the order in which it came. What is at the disk
 //! finishes by itself.
@@ -60,10 +61,9 @@ mod tags;
 use crate::at_disk::AtDisk;
 pub use crate::at_disk::{IoId, Piece};
 use crate::awaiting::Awaiting;
-use crate::bio::{Answer, Bio, ClientId, FileId};
+use crate::bio::{Answer, Bio, FileId};
 use crate::causes::Causes;
 use crate::depth::{AT_DISK_MAX, Depth};
-use crate::flushes::Flushes;
 use crate::recording::Event;
 use crate::scheduler_switch::SchedulerSwitch;
 use bios::{Client, Pending};
@@ -72,6 +72,7 @@ use fairhead_core::elevator::{Control, Elevator, Limits};
 use fairhead_core::groups::{GroupStats, Refusal};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::units::{Duration, GroupId, Id, Instant, Tag};
+use flush::{AllFlushes, NO_CLIENT};
 use slab::Slab;
 use std::collections::VecDeque;
 use tags::stays_alone;
@@ -147,7 +148,7 @@ pub struct RequestQueue<D> {
     orphans: u32,
     /// How many bios may come alone before that is expected.
     crowd: u32,
-    flushes: Flushes<(ClientId, u64)>,
+    flushes: AllFlushes,
     /// How often it was asked whether something may go to the elevator.
     questions: u64,
     answers: VecDeque<Answer<D>>,
@@ -162,6 +163,8 @@ impl<D> RequestQueue<D> {
     /// If a limit or a tunable is out of range.
     pub fn new(settings: Settings, config: AnyConfig) -> Result<Self, ConfigError> {
         let tags = settings.limits.tags;
+        let mut clients = Slab::new();
+        assert_eq!(clients.insert(Client::default()), NO_CLIENT.slot, "the first one");
         Ok(Self {
             settings,
             elevators: SchedulerSwitch::new(settings.limits, config)?,
@@ -169,7 +172,7 @@ impl<D> RequestQueue<D> {
             came: vec![0; usize::from(tags)],
             free: (0..tags).rev().map(Tag).collect(),
             freed: Vec::new(),
-            clients: Slab::new(),
+            clients,
             bios: Slab::new(),
             line: VecDeque::new(),
             stalled: Causes::default(),
@@ -179,7 +182,7 @@ impl<D> RequestQueue<D> {
             awaiting: Awaiting::new(settings.limits.tasks),
             orphans: 0,
             crowd: 0,
-            flushes: Flushes::new(),
+            flushes: AllFlushes::new(settings.limits.groups),
             questions: 0,
             answers: VecDeque::new(),
             serial: 0,
@@ -198,13 +201,14 @@ impl<D> RequestQueue<D> {
 
     /// Whether one bio is here, and none is expected before it is answered; with several clients, one is.
     pub(crate) fn is_alone(&self) -> bool {
-        self.bios.len() == 1 && self.crowd == 0 && self.clients.len() == 1
+        // The other client is none.
+        self.bios.len() == 1 && self.crowd == 0 && self.clients.len() == 2
     }
 
     /// Whether anything that is here is about this file.
     #[must_use]
     pub fn knows(&self, file: FileId) -> bool {
-        self.flushes.knows(file) || self.bios.iter().any(|(_, p)| p.bio.file == file)
+        self.flushes.of_files.knows(file) || self.bios.iter().any(|(_, p)| p.bio.file == file)
     }
 
     /// Whether anything that is here changes bytes of this file behind `end`.
@@ -215,9 +219,9 @@ impl<D> RequestQueue<D> {
         self.bios.iter().any(|(_, p)| is_one(&p.bio))
     }
 
-    /// The groups of the bios that are here.
+    /// The groups of the bios and flushes that are here.
     pub(crate) fn busy_groups(&self) -> impl Iterator<Item = GroupId> {
-        self.bios.iter().map(|(_, p)| p.bio.group)
+        self.bios.iter().map(|(_, p)| p.bio.group).chain(self.flushes.all().map(|w| w.group))
     }
 }
 
@@ -229,6 +233,10 @@ impl<D> RequestQueue<D> {
     /// If it cannot be; then nothing has changed.
     pub fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
         self.elevators.control(now, change)?;
+        if let Control::GroupExit(group) = change {
+            self.flushes.shares().forget(group);
+        }
+        self.flushes.ask_again();
         self.awaiting.end();
         self.unstall(now, None);
         Ok(())
@@ -334,9 +342,10 @@ impl<D> RequestQueue<D> {
             counts[p.client.slot].0 += 1;
             counts[p.client.slot].1 += u64::from(p.bio.len);
         }
-        for (client, _) in self.flushes.all() {
-            counts[client.slot].0 += 1;
+        for who in self.flushes.all() {
+            counts[who.client.slot].0 += 1;
         }
+        self.check_flushes();
         for (slot, c) in &self.clients {
             assert_eq!((c.bios, c.bytes), counts[slot], "what client {slot} has here");
             c.unplaced.check();

@@ -183,7 +183,7 @@ impl<D> RequestQueue<D> {
         let left = p.bio.len - p.placed;
         let len = match p.bio.op {
             // A question is asked once, wherever its bytes are: they are only what it costs.
-            Op::Extents => left,
+            Op::Extents | Op::Flush => left,
             // The first piece ends where the others begin: at a multiple of their size.
             _ => {
                 let size = self.settings.piece_bytes_max;
@@ -213,7 +213,7 @@ impl<D> RequestQueue<D> {
             len: Sectors(u32::try_from(sectors).expect("a piece is smaller")),
             op: match bio.op {
                 Op::Read | Op::Extents => request::Op::Read,
-                Op::Write => request::Op::Write,
+                Op::Write | Op::Flush => request::Op::Write,
                 Op::Discard | Op::Zero { .. } | Op::Allocate { .. } => request::Op::Discard,
             },
             sync: bio.sync || !bio.op.changes(),
@@ -241,7 +241,7 @@ impl<D> RequestQueue<D> {
 }
 
 /// Whether a piece must not be merged: with a question, a read would be answered only when the question is,
-/// which may take many calls.
+/// which may take many calls; and a flush is no write.
 pub(super) fn stays_alone(piece: &Piece) -> bool {
-    piece.op == Op::Extents
+    matches!(piece.op, Op::Extents | Op::Flush)
 }

@@ -1,6 +1,8 @@
 //! The integration tests that need real time, in one program: run it with one thread, and nothing beside
 //! it.
 
+#[path = "../cgroup/mod.rs"]
+mod cgroup;
 #[path = "../flaky_disk/mod.rs"]
 mod flaky_disk;
 #[path = "../in_time/mod.rs"]
@@ -16,6 +18,7 @@ mod vhost_guest;
 
 mod control;
 mod faults;
+mod flushes;
 mod mount;
 mod nbd_neighbours;
 mod nbd_server;

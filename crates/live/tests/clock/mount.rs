@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "who waits does so in real time")]
 
+use crate::cgroup::Cgroup;
 use crate::in_time::{in_time, timely};
 use crate::scratch::Scratch;
 use fairhead_core::Max;
@@ -216,46 +217,6 @@ fn what_a_program_reads_is_on_its_account() {
     let sectors: u64 = groups.iter().map(|(_, stats)| stats.io_service_bytes.total()).sum();
     assert!(sectors >= 1 << 20, "{groups:?}");
     drop(mount);
-}
-
-/// A cgroup, taken away again.
-struct Cgroup {
-    name: String,
-    path: PathBuf,
-}
-
-impl Cgroup {
-    /// `None` where none can be made.
-    fn new(what: &str) -> Option<Self> {
-        let name = format!("fairhead-test-{what}-{}", std::process::id());
-        let made = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"]
-            .map(|root| PathBuf::from(root).join(&name))
-            .into_iter()
-            .find(|at| fs::create_dir(at).is_ok());
-        if made.is_none() {
-            eprintln!("skipped: no cgroup can be made");
-        }
-        Some(Self { name, path: made? })
-    }
-
-    /// A program in it.
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("echo $$ > {}/cgroup.procs && exec {program}", self.path.display())]);
-        command
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        // A process inside it is gone a moment after its parent has seen that.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.path).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
 }
 
 /// A reader in a cgroup of its own is in the group of that name.

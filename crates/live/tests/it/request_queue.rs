@@ -12,7 +12,9 @@ use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId, Weight};
 use fairhead_core::{Class, Control, Limits, Max};
 use fairhead_live::recording;
-use fairhead_live::{Bio, BioId, ClientId, Errno, FileId, IoId, Op, Piece, RequestQueue, Settings, Start};
+use fairhead_live::{
+    Bio, BioId, ClientId, Errno, FileId, Flush, IoId, Op, Piece, RequestQueue, Settings, Start,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::num::NonZeroU64;
@@ -190,7 +192,10 @@ impl World {
     fn flush(&mut self, person: usize) {
         let cookie = self.tick();
         let file = FileId(self.chance.below(u64::from(FILES)) as u32);
-        self.queue.flush(self.people[person].id, file, cookie);
+        let group = GroupId(self.chance.below(4) as u32);
+        let task = TaskId(self.chance.below(self.tasks) as u32);
+        let flush = Flush { file, task, group, prio: IoPrio::default(), cookie };
+        self.queue.flush(self.now, self.people[person].id, flush);
         let entry = PendingRequest { bio: None, value: 0, asked: cookie, is_cancelled: false, file };
         self.people[person].asked.insert(cookie, entry);
     }
@@ -294,7 +299,7 @@ impl World {
                 Op::Write => media[block] = data.as_ref().unwrap()[at + i],
                 Op::Discard | Op::Zero { .. } => media[block] = 0,
                 // Neither changes what the bytes are.
-                Op::Allocate { .. } | Op::Extents => {}
+                Op::Allocate { .. } | Op::Extents | Op::Flush => {}
             }
             if piece.fua {
                 stable[block] = media[block];
@@ -328,7 +333,7 @@ impl World {
                     self.stable[file.0 as usize][block] = value;
                 }
             }
-            self.queue.flushed(file, Ok(()));
+            self.queue.flushed(self.now, file, Ok(()));
         }
         // As an engine does, most of the time.
         if self.queue.next_timer().is_some_and(|at| at <= self.now) || self.chance.percent(5) {
@@ -480,6 +485,12 @@ impl Small {
         }
     }
 
+    fn flush(&mut self, client: ClientId, file: u32, cookie: u64) {
+        let (task, prio) = (TaskId(1), IoPrio::default());
+        let flush = Flush { file: FileId(file), task, group: GroupId::ROOT, prio, cookie };
+        self.queue.flush(self.now, client, flush);
+    }
+
     fn start(&mut self) -> Option<IoId> {
         match self.queue.next(self.now) {
             Some(Start::Io(io)) => Some(io),
@@ -540,16 +551,16 @@ fn without_a_time_limit_clients_wait_for_as_long_as_it_takes() {
     let client = s.queue.join();
     s.ask(client, Op::Write, 5, 1);
     let slow = s.start().unwrap();
-    s.queue.flush(client, FileId(0), 2);
+    s.flush(client, 0, 2);
     let Some(Start::Flush(file)) = s.queue.next(s.now) else { panic!("a flush does not wait for writes") };
     s.now = s.now + Duration::from_secs(3600);
     s.queue.timer(s.now);
     assert_eq!((s.heard(), s.queue.in_flight()), (vec![], (1, 0)));
-    s.queue.flush(client, FileId(0), 3);
-    s.queue.flushed(file, Ok(()));
+    s.flush(client, 0, 3);
+    s.queue.flushed(s.now, file, Ok(()));
     s.finish(slow);
     let Some(Start::Flush(file)) = s.queue.next(s.now) else { panic!("the next flush is due") };
-    s.queue.flushed(file, Ok(()));
+    s.queue.flushed(s.now, file, Ok(()));
     assert_eq!(s.heard(), [(2, Ok(())), (1, Ok(())), (3, Ok(()))]);
 }
 
@@ -964,16 +975,16 @@ fn flushes_that_come_while_one_is_under_way_share_the_next() {
     let mut s = Small::new(2);
     let client = s.queue.join();
     (1..=5).for_each(|cookie| {
-        s.queue.flush(client, FileId(3), cookie);
+        s.flush(client, 3, cookie);
         if cookie == 1 {
             assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(3))));
         }
     });
     assert_eq!(s.queue.next(s.now), None, "one at a time for each file");
-    s.queue.flushed(FileId(3), Ok(()));
+    s.queue.flushed(s.now, FileId(3), Ok(()));
     assert_eq!(s.heard(), [(1, Ok(()))]);
     assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(3))));
-    s.queue.flushed(FileId(3), Ok(()));
+    s.queue.flushed(s.now, FileId(3), Ok(()));
     assert_eq!(s.heard(), [2, 3, 4, 5].map(|c| (c, Ok(()))));
     assert_eq!(s.queue.next(s.now), None);
 }
@@ -982,10 +993,10 @@ fn flushes_that_come_while_one_is_under_way_share_the_next() {
 fn a_failed_flush_fails_for_all_whose_writes_may_be_lost() {
     let mut s = Small::new(2);
     let [a, b, c] = [(); 3].map(|()| s.queue.join());
-    s.queue.flush(a, FileId(0), 1);
+    s.flush(a, 0, 1);
     assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
-    s.queue.flush(b, FileId(0), 2);
-    s.queue.flushed(FileId(0), Err(Errno::IO));
+    s.flush(b, 0, 2);
+    s.queue.flushed(s.now, FileId(0), Err(Errno::IO));
     assert_eq!(
         s.heard(),
         [(1, Err(Errno::IO)), (2, Err(Errno::IO))],
@@ -994,17 +1005,17 @@ fn a_failed_flush_fails_for_all_whose_writes_may_be_lost() {
     assert_eq!(s.queue.next(s.now), None);
     let late = s.queue.join();
     for (cookie, client) in [(3, a), (4, c), (5, c), (6, late)] {
-        s.queue.flush(client, FileId(0), cookie);
+        s.flush(client, 0, cookie);
     }
     assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
-    s.queue.flushed(FileId(0), Ok(()));
+    s.queue.flushed(s.now, FileId(0), Ok(()));
     let told = [(3, Ok(())), (4, Err(Errno::IO)), (5, Ok(())), (6, Ok(()))];
     assert_eq!(s.heard(), told, "each that was here hears it once");
     s.queue.sync_failed(FileId(0), Errno::IO);
     s.queue.forget(FileId(0));
-    s.queue.flush(a, FileId(0), 7);
+    s.flush(a, 0, 7);
     assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
-    s.queue.flushed(FileId(0), Ok(()));
+    s.queue.flushed(s.now, FileId(0), Ok(()));
     assert_eq!(s.heard(), [(7, Ok(()))], "that was another file");
     s.queue.check();
 }
@@ -1013,21 +1024,21 @@ fn a_failed_flush_fails_for_all_whose_writes_may_be_lost() {
 fn nobody_waits_for_a_flush_that_was_given_up() {
     let mut s = Small::new(2);
     let client = s.queue.join();
-    s.queue.flush(client, FileId(0), 1);
+    s.flush(client, 0, 1);
     assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
-    s.queue.flush(client, FileId(0), 2);
+    s.flush(client, 0, 2);
     s.now = s.now + TIMEOUT;
     s.queue.timer(s.now);
-    s.queue.flush(client, FileId(0), 3);
-    s.queue.flush(client, FileId(1), 4);
+    s.flush(client, 0, 3);
+    s.flush(client, 1, 4);
     assert_eq!(s.heard(), [1, 2, 3].map(|cookie| (cookie, Err(Errno::TIMEDOUT))));
     assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(1))), "another file's begins");
     assert_eq!(s.queue.next(s.now), None);
-    s.queue.flushed(FileId(0), Ok(()));
-    s.queue.flush(client, FileId(0), 5);
+    s.queue.flushed(s.now, FileId(0), Ok(()));
+    s.flush(client, 0, 5);
     assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
-    s.queue.flushed(FileId(0), Ok(()));
-    s.queue.flushed(FileId(1), Ok(()));
+    s.queue.flushed(s.now, FileId(0), Ok(()));
+    s.queue.flushed(s.now, FileId(1), Ok(()));
     assert_eq!(s.heard(), [(5, Ok(())), (4, Ok(()))]);
 }
 
@@ -1074,12 +1085,12 @@ fn who_departs_hears_the_rest_and_who_leaves_hears_nothing() {
     let (departs, leaves) = (s.queue.join(), s.queue.join());
     s.ask(departs, Op::Read, 1, 1);
     s.ask(leaves, Op::Write, 2, 2);
-    s.queue.flush(leaves, FileId(0), 3);
+    s.flush(leaves, 0, 3);
     s.queue.depart(departs);
     s.queue.leave(s.now, leaves);
     s.ask(leaves, Op::Write, 3, 4);
     assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
-    s.queue.flushed(FileId(0), Ok(()));
+    s.queue.flushed(s.now, FileId(0), Ok(()));
     let io = s.start().unwrap();
     s.finish(io);
     assert_eq!((s.start(), s.heard()), (None, vec![(1, Ok(()))]), "what was taken back is not done");

@@ -39,7 +39,6 @@ use super::source::Source;
 use crate::bio::{Errno, FileId};
 use crate::engine::Context;
 use crate::store::{FileTable, is_in_memory};
-use by_descriptor::proc_path;
 use fairhead_core::units::Sector;
 use listing::Entry;
 use look_up::handle_way;
@@ -159,11 +158,6 @@ impl Directory {
             Operation::ReadDir { handle, offset, size, plus } => self.list(node, handle, offset, size, plus),
             Operation::ReleaseDir { handle } => {
                 lock(&self.handles).try_remove(handle as usize);
-                Ok(Vec::new())
-            }
-            Operation::FsyncDir { .. } => {
-                let path = self.node(node)?;
-                File::open(proc_path(&path))?.sync_all()?;
                 Ok(Vec::new())
             }
             Operation::StatFs => self.statfs(node),

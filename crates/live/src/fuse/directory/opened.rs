@@ -40,6 +40,7 @@ impl Directory {
                 set_mask(umask);
                 self.create_nameless(header, &opener, flags, mode)
             }
+            Operation::FsyncDir { .. } => self.open_folder(header.node, &opener),
             _ => self.do_it(header, operation),
         };
         // The limit that is reached is not that of the program which opens it.
@@ -107,6 +108,16 @@ impl Directory {
         // Otherwise a program that waits for direct I/O could not be interrupted.
         let how = if is_direct { opened::DIRECT_IO } else { 0 };
         Ok(protocol::opened_reply(handle as u64, how | opened::PARALLEL_DIRECT_WRITES))
+    }
+
+    /// Opens a folder to flush it. The answer is its number in the table, for the front.
+    fn open_folder(&self, node: u64, opener: &Opener) -> Reply {
+        let folder = File::open(proc_path(&*self.node(node)?))?;
+        lock(&self.open_files).take(opener, 1)?;
+        let file = self.table.add(folder);
+        self.table.sync_whole(file);
+        lock(&self.openers).insert(file, (opener.clone(), 1));
+        Ok(file.0.to_ne_bytes().to_vec())
     }
 
     /// How files are opened so that the ring does not take them for slow, if they are in memory.

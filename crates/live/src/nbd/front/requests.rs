@@ -2,7 +2,7 @@
 
 use super::parts::{bio_len, data_len, part_len};
 use super::{NbdFront, PendingRequest};
-use crate::bio::{Bio, Op};
+use crate::bio::{Bio, Flush, Op};
 use crate::data::Data;
 use crate::engine::Context;
 use crate::extents::{EXTENTS_MAX, Question};
@@ -93,7 +93,16 @@ impl NbdFront {
         let served = &self.exports[export];
         let cookie = self.pending.insert(pending) as u64;
         let op = match request.command {
-            Command::Flush => return context.queue.flush(identity.client, served.file, cookie),
+            Command::Flush => {
+                let flush = Flush {
+                    file: served.file,
+                    task: identity.task,
+                    group: identity.group,
+                    prio: served.prio,
+                    cookie,
+                };
+                return context.queue.flush(context.now, identity.client, flush);
+            }
             Command::Write => Op::Write,
             Command::Trim => Op::Discard,
             Command::Zero { no_hole } => Op::Zero { may_discard: !no_hole },

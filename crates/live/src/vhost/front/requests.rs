@@ -7,7 +7,7 @@ use super::super::split_ring::Broken;
 use super::rings::{Device, Place, find};
 use super::tasks::{priority, task_of};
 use super::{COOKIE, PendingRequest, VhostFront};
-use crate::bio::{Bio, Op};
+use crate::bio::{Bio, Flush, Op};
 use crate::data::Data;
 use crate::engine::Context;
 use crate::guest_data::{GuestData, Part, gather, scatter};
@@ -130,7 +130,11 @@ impl VhostFront {
             Ok(Kind::Flush) => {
                 pending.open = 1;
                 let cookie = COOKIE | self.pending.insert(pending) as u64;
-                return context.queue.flush(session.client, served.file, cookie);
+                let (code, prio) = priority(request.prio, served);
+                session.tasks |= 1 << code;
+                let task = task_of(place.device, code);
+                let flush = Flush { file: served.file, task, group: session.group, prio, cookie };
+                return context.queue.flush(context.now, session.client, flush);
             }
             Ok(Kind::Id) => {
                 let room: u64 = request.data.iter().map(|p| u64::from(p.len)).sum();
