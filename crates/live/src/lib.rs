@@ -46,6 +46,7 @@ mod probe;
 mod recorder;
 pub mod recording;
 pub mod request_queue;
+mod rights;
 mod ring;
 mod scheduler_switch;
 mod socket;

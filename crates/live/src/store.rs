@@ -39,6 +39,7 @@ use crate::faults::{FaultOp, Faults, Harm, Injector, Meaning, shorten};
 use crate::flushes::Flushes;
 use crate::guest_data::VECTORS_MAX;
 use crate::request_queue::{IoId, Piece, RequestQueue};
+use crate::rights::Caller;
 use crate::ring::{LARGE, LONG, Ring, Token};
 use crate::transfer::{Run, Then, Transfer};
 use io_uring::opcode::{Fallocate, Fsync, Nop, ReadFixed, Readv, WriteFixed, Writev};
@@ -184,7 +185,11 @@ struct Open {
     /// See [`Facts`].
     keeps_dsync: bool,
     /// The file by another way, if it is in memory: its pages can be handed on as they are.
-    pages: Option<File>,
+    pages: Option<Arc<File>>,
+    /// On whose [rights](crate::rights) it is written; `None`: on those of this process.
+    caller: Option<Caller>,
+    /// The file of the table that this is another number of.
+    original: Option<FileId>,
 }
 
 /// The files of a disk by number. They may come and go; one that goes must not be asked for any more.
@@ -213,8 +218,44 @@ impl FileTable {
         // What is opened around the page cache hands on copies.
         let pages =
             is_in_memory.then(|| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
-        let open = Open { file, identity, cached, is_copied, keeps_dsync, pages };
+        let pages = pages.map(Arc::new);
+        let (caller, original) = (None, None);
+        let open = Open { file, identity, cached, is_copied, keeps_dsync, pages, caller, original };
         FileId(self.files().insert(open) as u32)
+    }
+
+    /// Adds a file that is written on the rights of this caller.
+    pub(crate) fn add_for(&self, caller: Caller, file: Arc<File>) -> FileId {
+        let id = self.add(file);
+        self.files()[id.0 as usize].caller = Some(caller);
+        id
+    }
+
+    /// Another number of an open file, for what another caller writes there.
+    pub(crate) fn again_for(&self, caller: Caller, file: FileId) -> FileId {
+        let mut files = self.files();
+        let of = &files[file.0 as usize];
+        let again = Open {
+            file: Arc::clone(&of.file),
+            identity: of.identity,
+            cached: None,
+            is_copied: of.is_copied,
+            keeps_dsync: of.keeps_dsync,
+            pages: of.pages.clone(),
+            caller: Some(caller),
+            original: Some(of.original.unwrap_or(file)),
+        };
+        FileId(files.insert(again) as u32)
+    }
+
+    /// The caller on whose rights a file is written, if it is not this process.
+    fn caller(&self, file: FileId) -> Option<Caller> {
+        self.files()[file.0 as usize].caller
+    }
+
+    /// The number by which an open file is synced: the kernel tells it of an error once.
+    fn synced_as(&self, file: FileId) -> FileId {
+        self.files()[file.0 as usize].original.unwrap_or(file)
     }
 
     pub(crate) fn remove(&self, file: FileId) {
@@ -635,6 +676,11 @@ impl Store {
             (Way::Find, ..) => Nop::new().build(),
             (Way::Allocate(mode), ..) => Fallocate::new(fd, len).offset(offset).mode(mode.into()).build(),
         };
+        let caller = self.files.caller(first.file).filter(|_| first.op.changes());
+        let operation = match caller {
+            Some(caller) => operation.personality(ring.personality(caller)),
+            None => operation,
+        };
         self.beside += usize::from(is_cached);
         self.is_copying |= is_copied_here;
         let doing = Operation::Do(Doing { io, run, way, is_cached, is_copied_here, vectors });
@@ -887,10 +933,11 @@ impl Store {
             Way::PunchHole | Way::ZeroRange | Way::Allocate(_) | Way::Find => outcome.map(|_| all),
         };
         let is_written = matches!(way, Way::Transfer | Way::WriteZeros);
+        let synced = self.files.synced_as(first.file);
         // What an earlier operation of the run wrote may have gone another way.
         let is_stable = || is_written && run.done == 0 && self.files.keeps_dsync(first.file, is_cached);
         if first.fua && outcome == Ok(all) && !is_stable() {
-            return self.wait_for_sync(ring, first.file, (io, run));
+            return self.wait_for_sync(ring, synced, (io, run));
         }
         if let Err(errno) = outcome
             && first.fua
@@ -898,15 +945,15 @@ impl Store {
         {
             // It may be the error of a page which the kernel could not write before, and which it reports
             // only once.
-            queue.sync_failed(first.file, errno);
-            if self.unstable.knows(first.file) {
-                self.taken.insert(first.file, errno);
+            queue.sync_failed(synced, errno);
+            if self.unstable.knows(synced) {
+                self.taken.insert(synced, errno);
             }
         }
         match transfer.step(run, outcome) {
             Then::Do(runs) => runs.into_iter().try_for_each(|run| {
                 if self.transfers[&io.0].rest(&run).next().is_none() {
-                    return self.wait_for_sync(ring, first.file, (io, run));
+                    return self.wait_for_sync(ring, synced, (io, run));
                 }
                 self.push(ring, queue, io, run, way)
             }),

@@ -98,7 +98,7 @@ impl Tree for OneFile {
         }
     }
 
-    fn place(&self, range: &Range) -> Result<Option<Place>, Errno> {
+    fn place(&self, _: &Header, range: &Range) -> Result<Option<Place>, Errno> {
         let whole = self.file(range.node, range.handle)?;
         let left = self.size.saturating_sub(range.offset);
         let len = u64::from(range.len).min(left) as u32;
@@ -175,7 +175,8 @@ mod tests {
         let meta = std::fs::metadata(".").unwrap();
         let tree = OneFile::new(10_000, &meta);
         let place = |op, offset, len| {
-            tree.place(&Range { op, node: DISK, handle: 0, offset, len, fua: false, sheds: false })
+            let range = Range { op, node: DISK, handle: 0, offset, len, fua: false, sheds: false };
+            tree.place(&Header::default(), &range)
         };
         assert_eq!(
             place(Op::Read, 9_000, 4_096).unwrap().map(|p| (p.sector, p.len)),
@@ -185,17 +186,7 @@ mod tests {
         assert!(place(Op::Read, u64::MAX, u32::MAX).unwrap().is_none());
         assert_eq!(place(Op::Write, 9_999, 2).unwrap().map(|p| p.answered), Some(1));
         assert_eq!(place(Op::Write, 10_000, 1).unwrap_err(), Errno(libc::ENOSPC));
-        assert!(
-            tree.place(&Range {
-                op: Op::Read,
-                node: ROOT,
-                handle: 0,
-                offset: 0,
-                len: 1,
-                fua: false,
-                sheds: false
-            })
-            .is_err()
-        );
+        let folder = Range { op: Op::Read, node: ROOT, handle: 0, offset: 0, len: 1, fua: false, sheds: false };
+        assert!(tree.place(&Header::default(), &folder).is_err());
     }
 }

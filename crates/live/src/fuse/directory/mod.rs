@@ -38,6 +38,7 @@ use super::range::Range;
 use super::source::Source;
 use crate::bio::{Errno, FileId};
 use crate::engine::Context;
+use crate::rights::Caller;
 use crate::store::{FileTable, is_in_memory};
 use by_descriptor::proc_path;
 use fairhead_core::units::Sector;
@@ -73,8 +74,20 @@ enum Handle {
         is_direct: bool,
         /// How long the file was when that was last looked up.
         size: u64,
+        /// The caller that opened it.
+        opener: Caller,
+        /// Numbers of the file for the other callers that write to it.
+        others: Vec<Other>,
     },
     Folder(Arc<Vec<Entry>>),
+}
+
+/// A caller that writes to a file which another one has opened, and the numbers that the file has for it.
+#[derive(Clone, Copy, Debug)]
+struct Other {
+    caller: Caller,
+    buffered: FileId,
+    direct: Option<FileId>,
 }
 
 /// By the kernel's number: a file on each mount that file handles are opened through; `None` where they
@@ -203,8 +216,8 @@ impl Tree for Directory {
         }
     }
 
-    fn place(&self, range: &Range) -> Result<Option<Place>, Errno> {
-        self.place_of(range)
+    fn place(&self, header: &Header, range: &Range) -> Result<Option<Place>, Errno> {
+        self.place_of(header, range)
     }
 
     fn file(&self, _: u64, handle: u64) -> Result<FileId, Errno> {
@@ -250,7 +263,15 @@ impl Tree for Directory {
         match *operation {
             Operation::Forget { lookups } => self.forget([(header.node, lookups)]),
             Operation::BatchForget { pairs } => self.forget(protocol::forgotten(pairs)),
-            _ => return Some(self.on_opening(header, group, operation)),
+            _ => {
+                // The right to what takes space is the caller's.
+                let caller = header.caller().filter(|_| operation.takes_space());
+                let _acting = match caller.map(Caller::act).transpose() {
+                    Ok(acting) => acting,
+                    Err(e) => return Some(Err(e.into())),
+                };
+                return Some(self.on_opening(header, group, operation));
+            }
         }
         None
     }
