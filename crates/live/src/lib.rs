@@ -41,6 +41,7 @@ mod mapped;
 pub mod nbd;
 mod peer;
 mod pipes;
+mod opening;
 mod polling;
 mod probe;
 mod recorder;

@@ -11,12 +11,11 @@ use super::protocol::{
 };
 use super::range::Range;
 use crate::bio::{Errno, FileId, Op};
+use crate::opening::open_blocks;
 use crate::store::FileTable;
 use fairhead_core::units::Sector;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// By number in the engine: past the page cache, and through it.
@@ -47,7 +46,7 @@ impl OneFile {
 
     /// The file twice, in the order of [`DIRECT`] and [`BUFFERED`].
     pub(crate) fn table(file: &Path) -> io::Result<FileTable> {
-        let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(flags).open(file);
+        let open = |flags| open_blocks(file, true, flags);
         let table = FileTable::default();
         table.add(open(libc::O_DIRECT).or_else(|_| open(0))?);
         table.add(open(0)?);

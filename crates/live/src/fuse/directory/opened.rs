@@ -13,6 +13,7 @@ use crate::fuse::front::Place;
 use crate::fuse::open_files::Opener;
 use crate::fuse::protocol::{self, Attr, Header, Operation, Reply, opened};
 use crate::fuse::range::Range;
+use crate::opening::waits;
 use crate::rights::Caller;
 use crate::store::is_in_memory;
 use fairhead_core::units::Sector;
@@ -135,7 +136,16 @@ impl Directory {
         let file = match open_at(&folder, name, how | OFlags::EXCL, mode & !LENDING) {
             // It is there, or was made a moment ago.
             Err(Errno(libc::EEXIST)) if !wished.contains(OFlags::EXCL) => {
-                open_at(&folder, name, how, mode & !LENDING)?
+                let how = how | OFlags::NONBLOCK | OFlags::NOCTTY;
+                let file = open_at(&folder, name, how, mode & !LENDING).map_err(looked_up_again)?;
+                // A FIFO or device is the kernel's to open, once it has looked the name up again.
+                if !file.metadata()?.is_file() {
+                    return Err(Errno(libc::ESTALE));
+                }
+                if self.at_once().is_empty() {
+                    waits(&file)?;
+                }
+                file
             }
             made => {
                 let file = made?;
@@ -306,4 +316,9 @@ impl Directory {
             lock(&self.open_files).give_back(&opener, descriptors);
         }
     }
+}
+
+/// What a FIFO without a reader or a socket says, which is not for this process to open.
+const fn looked_up_again(errno: Errno) -> Errno {
+    if errno.0 == libc::ENXIO { Errno(libc::ESTALE) } else { errno }
 }
