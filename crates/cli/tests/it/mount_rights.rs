@@ -101,3 +101,33 @@ end
 "#,
     );
 }
+
+/// A file that the mount has seen is removed in the folder itself: what it took is free again when it is
+/// needed, unless a program has it open.
+#[test]
+fn space_of_files_removed_below_the_mount_comes_back() {
+    run(r#"
+mkdir -p src mp; mount -t tmpfs -o size=8M t src
+for x in 1 2 3; do head -c 2M /dev/zero >src/f$x; done
+show src mp
+cat mp/f1 mp/f2 mp/f3 >/dev/null
+free() { echo $(( $(stat -f -c '%a * %S' src) )); }
+comes_back() {
+    for i in $(seq 200); do [ "$(free)" -lt "$1" ] || return 0; sleep 0.05; done
+    fail "$2: $(free) bytes are free"
+}
+rm src/f1; [ "$(free)" -lt 2500000 ] || fail "the case is not the one that was meant"
+head -c 1800K /dev/zero >src/last
+comes_back 2000000 "nothing has the removed file open"
+exec 3<mp/f2; rm src/f2
+head -c 2000K /dev/zero >src/more
+sleep 2
+[ "$(head -c 2M <&3 | wc -c)" = 2097152 ] || fail "an open file is not there any more"
+[ "$(free)" -lt 400000 ] || fail "an open file has lost its space"
+exec 3<&-
+comes_back 2000000 "no program has it open any more"
+head -c 1900K /dev/zero >mp/new || fail "what is free cannot be used"
+cmp -n 2097152 mp/f3 /dev/zero || fail "another file is gone"
+end
+"#);
+}

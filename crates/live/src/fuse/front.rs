@@ -146,6 +146,8 @@ pub(crate) trait Tree: Send + Sync + 'static {
     fn place(&self, header: &Header, range: &Range) -> Result<Option<Place>, Errno>;
     /// The file that is flushed.
     fn file(&self, node: u64, handle: u64) -> Result<FileId, Errno>;
+    /// A caller is told that there is no space.
+    fn no_space(&self) {}
     /// The next flush of this file is of times and the like, too.
     fn sync_whole(&self, _: FileId) {}
     /// The task, group and priority of a request, and whether a program waits for it; `writes`: data are
@@ -802,6 +804,9 @@ impl<T: Tree> Front for FuseFront<T> {
         let unique = answer.cookie;
         let Some(waiting) = self.waiting.remove(&unique) else { return };
         self.held -= waiting.what.held();
+        if answer.result.is_err_and(Errno::is_no_space) {
+            self.tree.no_space();
+        }
         if let What::Piece { answered, .. } = waiting.what {
             return self.piece_answered(context, answer, answered);
         }

@@ -37,6 +37,7 @@ mod protocol;
 mod queues;
 mod range;
 mod source;
+mod space;
 mod way;
 
 use crate::disk::{Disk, DiskOptions};

@@ -36,6 +36,7 @@ use super::open_files::{OpenFiles, Opener};
 use super::protocol::{self, Attr, DATA_MAX, Header, Operation, Reply, Terms, flag};
 use super::range::Range;
 use super::source::Source;
+use super::space::SpaceWatch;
 use crate::bio::{Errno, FileId};
 use crate::engine::Context;
 use crate::rights::Caller;
@@ -98,7 +99,8 @@ type Mounts = HashMap<i32, Option<Weak<File>>>;
 #[derive(Debug)]
 pub(crate) struct Directory {
     table: Arc<FileTable>,
-    nodes: Mutex<Nodes>,
+    nodes: Arc<Mutex<Nodes>>,
+    space: SpaceWatch,
     handles: Mutex<Slab<Handle>>,
     callers: Mutex<Callers>,
     open_files: Mutex<OpenFiles>,
@@ -134,9 +136,12 @@ impl Directory {
         // A quarter is for nodes, a half for what programs have open, the rest for everything else.
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let for_nodes = (descriptors / 4).min(NODE_DESCRIPTORS_MAX) as usize;
+        let same = root.try_clone()?;
+        let nodes = Arc::new(Mutex::new(Nodes::new(root, for_nodes)?));
         Ok(Self {
             table: Arc::default(),
-            nodes: Mutex::new(Nodes::new(root, for_nodes)?),
+            space: SpaceWatch::start(same, Arc::clone(&nodes))?,
+            nodes,
             handles: Mutex::default(),
             callers: Mutex::default(),
             open_files: Mutex::new(OpenFiles::new((descriptors / 2) as usize)),
@@ -224,6 +229,10 @@ impl Tree for Directory {
         self.table_file(handle)
     }
 
+    fn no_space(&self) {
+        self.space.is_full();
+    }
+
     fn sync_whole(&self, file: FileId) {
         self.table.sync_whole(file);
     }
@@ -270,7 +279,11 @@ impl Tree for Directory {
                     Ok(acting) => acting,
                     Err(e) => return Some(Err(e.into())),
                 };
-                return Some(self.on_opening(header, group, operation));
+                let reply = self.on_opening(header, group, operation);
+                if reply.as_ref().is_err_and(|e| e.is_no_space()) {
+                    self.space.is_full();
+                }
+                return Some(reply);
             }
         }
         None
