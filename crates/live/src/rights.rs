@@ -23,7 +23,7 @@ use std::io;
 use std::sync::OnceLock;
 
 /// The user and the group that a caller has for files.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Caller {
     pub(crate) uid: u32,
     pub(crate) gid: u32,

@@ -20,7 +20,7 @@ use fairhead_core::units::Duration;
 use io_uring::opcode::{AsyncCancel, MsgRingData};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Submitter, cqueue, squeue};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr::NonNull;
@@ -169,21 +169,21 @@ pub(crate) struct Ring {
     threads: u32,
     apart: u32,
     /// The numbers of the callers that operations were done for.
-    personalities: HashMap<Caller, u16>,
+    personalities: BTreeMap<Caller, u16>,
 }
 
 impl Ring {
     /// A ring for the calling thread alone.
     pub(crate) fn new() -> io::Result<Self> {
         let ring = Line::Short(Self::builder().build(ENTRIES)?);
-        Ok(Self { ring, hand: 0, is_registered: false, threads: 0, apart: 0, personalities: HashMap::new() })
+        Ok(Self { ring, hand: 0, is_registered: false, threads: 0, apart: 0, personalities: BTreeMap::new() })
     }
 
     /// A ring for the calling thread alone, the engine's of this number, that also takes
     /// [commands](Self::push_command).
     pub(crate) fn with_commands(hand: usize) -> io::Result<Self> {
         let ring = Line::Long(Self::builder().build(ENTRIES)?);
-        Ok(Self { ring, hand, is_registered: false, threads: 0, apart: 0, personalities: HashMap::new() })
+        Ok(Self { ring, hand, is_registered: false, threads: 0, apart: 0, personalities: BTreeMap::new() })
     }
 
     /// The number of the engine's thread that has it.
@@ -244,7 +244,7 @@ impl Ring {
         }
         if self.personalities.len() >= PERSONALITIES_MAX && self.ring.submit().is_ok() {
             // What the kernel has by now keeps its caller.
-            for (_, number) in self.personalities.drain() {
+            for number in std::mem::take(&mut self.personalities).into_values() {
                 let _ = self.ring.submitter().unregister_personality(number);
             }
         }

@@ -17,8 +17,8 @@ const HTTP_MAX: usize = 8 << 10;
 /// The most bytes that one call reads.
 const CHUNK: usize = 16 << 10;
 
-/// The most bytes of a request that is too long which are read and thrown away: a client that is still sending
-/// it does not hear the answer before it has sent all, or the connection is closed.
+/// The most bytes of a request that is too long which are read and thrown away: a client that is still
+/// sending it does not hear the answer before it has sent all.
 const WASTE_MAX: usize = 16 << 20;
 
 trait Stream: Read + Write + AsRawFd + AsFd + Send {}

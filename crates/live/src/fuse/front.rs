@@ -146,7 +146,7 @@ pub(crate) trait Tree: Send + Sync + 'static {
     fn place(&self, header: &Header, range: &Range) -> Result<Option<Place>, Errno>;
     /// The file that is flushed.
     fn file(&self, node: u64, handle: u64) -> Result<FileId, Errno>;
-    /// A caller is told that there is no space.
+    /// The answer to a caller is that there is no space.
     fn no_space(&self) {}
     /// The next flush of this file is of times and the like, too.
     fn sync_whole(&self, _: FileId) {}

@@ -185,7 +185,8 @@ mod tests {
         assert!(place(Op::Read, u64::MAX, u32::MAX).unwrap().is_none());
         assert_eq!(place(Op::Write, 9_999, 2).unwrap().map(|p| p.answered), Some(1));
         assert_eq!(place(Op::Write, 10_000, 1).unwrap_err(), Errno(libc::ENOSPC));
-        let folder = Range { op: Op::Read, node: ROOT, handle: 0, offset: 0, len: 1, fua: false, sheds: false };
+        let folder =
+            Range { op: Op::Read, node: ROOT, handle: 0, offset: 0, len: 1, fua: false, sheds: false };
         assert!(tree.place(&Header::default(), &folder).is_err());
     }
 }

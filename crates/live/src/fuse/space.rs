@@ -49,7 +49,7 @@ impl SpaceWatch {
         Ok(Self(full))
     }
 
-    /// A caller was told that there is no space.
+    /// The answer to a caller is that there is no space.
     pub(super) fn is_full(&self) {
         // One sign is enough.
         let _ = self.0.try_send(());
@@ -125,7 +125,9 @@ mod tests {
         };
         let known: Vec<_> = (0..all).map(|n| know(&format!("f{n}"))).collect();
         let is_gone = |n: usize| n.is_multiple_of(3) || n == all - 1;
-        (0..all).filter(|&n| is_gone(n)).for_each(|n| fs::remove_file(dir.path().join(format!("f{n}"))).unwrap());
+        (0..all)
+            .filter(|&n| is_gone(n))
+            .for_each(|n| fs::remove_file(dir.path().join(format!("f{n}"))).unwrap());
         let nodes = Mutex::new(nodes);
         assert_eq!(let_go(&nodes), all / 3 + 1);
         for (n, (node, file)) in known.iter().enumerate() {

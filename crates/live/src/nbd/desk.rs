@@ -120,8 +120,7 @@ impl Exports {
         let allowed = allowed(std::slice::from_ref(export), self.0.is_selective).remove(0);
         let facts = facts(export, &looked, size, self.0.is_rotational);
         let served = served(export, looked, (id, Sector(0)), allowed, Arc::default());
-        let added =
-            self.0.ask(move |front, context| add(front, context, facts, served, has_settings, tell));
+        let added = self.0.ask(move |front, context| add(front, context, facts, served, has_settings, tell));
         let added = added.and_then(|added| added);
         if added.is_err() {
             self.0.files.remove(id);
