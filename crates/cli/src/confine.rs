@@ -23,6 +23,13 @@ pub(crate) fn begin_mount(off: bool, needs: Confinement) -> Result<Option<Begun>
     begin(off, if may_mount() { needs } else { needs.late() })
 }
 
+/// Lets this process write files of any size, before it is confined: what it writes is others'.
+pub(crate) fn raise_size_limit() {
+    if let Err(e) = fairhead_live::raise_size_limit() {
+        out::note(&format!("cannot raise the limit of the size of files: {e}"));
+    }
+}
+
 /// A process outside of the confinement that takes away an ordinary user's mount: only `fusermount3` may,
 /// and a confined process starts no programs. It does so when this is dropped, or when this process is
 /// killed.

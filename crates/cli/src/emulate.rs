@@ -26,6 +26,7 @@ const END_MAX: Duration = Duration::from_millis(4500);
 /// for a processor.
 pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
     let (name, params) = plan::choose_disk(&args.disk)?;
+    confine::raise_size_limit();
     let confinement = confine::begin_mount(args.no_confinement, Confinement::new(Role::Emulate))?;
     let mount = Mount::emulate(params.clone(), &args.file, &args.at).map_err(|e| CliError::from(&e))?;
     let path = match mount.ways(&params) {

@@ -46,6 +46,7 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     if let Err(e) = Mount::raise_descriptor_limit() {
         out::note(&format!("cannot raise the limit of open files: {e}"));
     }
+    confine::raise_size_limit();
     if let Some(path) = &control.socket {
         Mount::refuse_inside(&args.at, path, "a control socket").map_err(refused)?;
     }

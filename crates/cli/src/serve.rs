@@ -60,6 +60,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     Outputs::default().file("--record", args.record.as_deref()).check()?;
     // Started before the process is confined, so that its command is not.
     let launcher = args.run.as_deref().map(Launcher::start);
+    confine::raise_size_limit();
     let confinement =
         confine::begin(args.no_confinement, needs(args, &exports, &devices, &listen, &control))?;
     crate::end_quietly_on_ctrl_c();

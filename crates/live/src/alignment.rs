@@ -1,17 +1,18 @@
 //! The alignment that direct I/O needs.
 
 use crate::buffer::Pool;
+use crate::opening::open_blocks;
 use crate::store::is_in_memory;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// What offsets, lengths and addresses have to be multiples of, where the page cache is bypassed; 1 where
 /// any will do. A file system that does not say is tried out, where there are data: of a hole some give any
 /// bytes.
 pub(crate) fn block_size(path: &Path) -> u32 {
-    let Ok(file) = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path) else { return 1 };
+    let Ok(file) = open_blocks(path, false, libc::O_DIRECT) else { return 1 };
     if is_in_memory(&file) {
         // There is no cache to bypass.
         return 1;
@@ -43,6 +44,8 @@ fn direct_alignment(file: &File) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::OpenOptionsExt;
 
     #[test]
     fn blocks_of_a_hole_are_as_large_as_those_of_data() {

@@ -142,6 +142,12 @@ impl Errno {
     pub const TIMEDOUT: Self = Self(libc::ETIMEDOUT);
     /// The engine is shutting down.
     pub const SHUTDOWN: Self = Self(libc::ESHUTDOWN);
+
+    /// Whether it says that a file system, or a quota, has no space left.
+    #[must_use]
+    pub const fn is_no_space(self) -> bool {
+        matches!(self.0, libc::ENOSPC | libc::EDQUOT)
+    }
 }
 
 impl fmt::Display for Errno {

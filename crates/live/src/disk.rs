@@ -39,10 +39,11 @@ use crate::error::{Error, ErrorKind};
 use crate::extents::Finder;
 use crate::faults::Faults;
 use crate::groups::GroupTable;
+use crate::opening::open_blocks;
 use crate::recorder::Recorder;
 use crate::request_queue::{RequestQueue, Settings};
 use crate::ring::Ring;
-use crate::store::{Cached, FileTable, Store, is_in_memory};
+use crate::store::{Cached, FileTable, Store, identity, is_in_memory};
 use crate::transport::Transport;
 use crate::turns::Turns;
 use fairhead_core::groups::GroupStats;
@@ -51,10 +52,9 @@ use fairhead_core::units::{Class, Duration, GroupId, Id, IoPrio, Sector, Sectors
 use fairhead_core::{Control, Max, Min};
 use fairhead_device::DeviceParams;
 use fairhead_inbox::Inbox;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::future::Future;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -270,10 +270,8 @@ impl DiskOptions {
         path: &Path,
         read_only: bool,
     ) -> Result<(File, u64, Option<Cached>), Error> {
-        must_have_blocks(path)?;
         let failed = |e: &io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
-        let writes = !read_only;
-        let open = |flags| OpenOptions::new().read(true).write(writes).custom_flags(flags).open(path);
+        let open = |flags| open_blocks(path, !read_only, flags);
         let direct = if self.direct { open(libc::O_DIRECT) } else { open(0) };
         let file = match direct {
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(0),
@@ -292,23 +290,14 @@ impl DiskOptions {
         let align = if self.direct && !is_in_memory { block_size(path) } else { 1 };
         let cached = (align > 1).then(|| open(0)).transpose().map_err(|e| failed(&e))?;
         if let Some(cached) = &cached {
+            if identity(cached) != identity(&file) {
+                return Err(failed(&io::Error::other("its name has become that of another file")));
+            }
             // Pages that are read ahead could be beside a direct write, and keep what was there before. A
             // file system that takes no advice reads ahead.
             let _ = rustix::fs::fadvise(cached, 0, None, rustix::fs::Advice::Random);
         }
         Ok((file, size, cached.map(|file| Cached { file, align: align.into() })))
-    }
-}
-
-/// Refuses what is no file or block device before it is opened: a FIFO would wait for a writer then.
-pub(crate) fn must_have_blocks(path: &Path) -> Result<(), Error> {
-    let wrong = |what: &dyn std::fmt::Display| {
-        Err(Error::new(ErrorKind::File, format!("{}: {what}", path.display())))
-    };
-    match path.metadata().map(|meta| meta.file_type()) {
-        Ok(kind) if kind.is_file() || kind.is_block_device() => Ok(()),
-        Ok(_) => wrong(&"not a file or block device"),
-        Err(e) => wrong(&e),
     }
 }
 

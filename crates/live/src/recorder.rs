@@ -4,6 +4,7 @@
 //! says so once, and scheduling continues.
 
 use crate::error::{Error, ErrorKind};
+use crate::opening::create;
 use crate::recording::{Event, Head};
 use crate::request_queue::RequestQueue;
 use crate::warning::warn;
@@ -29,7 +30,7 @@ impl Recorder {
     pub(crate) fn start<D>(path: &Path, queue: &mut RequestQueue<D>) -> Result<Self, Error> {
         let name = path.display().to_string();
         let failed = |e: &io::Error| Error::new(ErrorKind::Recording, format!("{name}: {e}"));
-        let mut file = BufWriter::new(File::create(path).map_err(|e| failed(&e))?);
+        let mut file = BufWriter::new(create(path).map_err(|e| failed(&e))?);
         write!(file, "{}", Head(queue.limits())).map_err(|e| failed(&e))?;
         queue.record();
         let (batches, coming) = mpsc::sync_channel(BATCHES);

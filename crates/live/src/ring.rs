@@ -15,10 +15,12 @@
 //! What it does not do: know what operations are about. The caller that queues one answers for the memory
 //! that it names.
 
+use crate::rights::Caller;
 use fairhead_core::units::Duration;
 use io_uring::opcode::{AsyncCancel, MsgRingData};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Submitter, cqueue, squeue};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr::NonNull;
@@ -75,6 +77,9 @@ const QUIET: u64 = 3;
 /// Operations that can be in line; outcomes that can wait.
 const ENTRIES: u32 = 256;
 const OUTCOMES: u32 = 8192;
+
+/// The most callers that the kernel remembers for a ring.
+const PERSONALITIES_MAX: usize = 1024;
 
 /// The kernel's ring, with entries of 64 bytes, or of 128 where commands need them.
 enum Line {
@@ -163,20 +168,22 @@ pub(crate) struct Ring {
     /// How many operations workers may have at a time, and have.
     threads: u32,
     apart: u32,
+    /// The numbers of the callers that operations were done for.
+    personalities: BTreeMap<Caller, u16>,
 }
 
 impl Ring {
     /// A ring for the calling thread alone.
     pub(crate) fn new() -> io::Result<Self> {
         let ring = Line::Short(Self::builder().build(ENTRIES)?);
-        Ok(Self { ring, hand: 0, is_registered: false, threads: 0, apart: 0 })
+        Ok(Self { ring, hand: 0, is_registered: false, threads: 0, apart: 0, personalities: BTreeMap::new() })
     }
 
     /// A ring for the calling thread alone, the engine's of this number, that also takes
     /// [commands](Self::push_command).
     pub(crate) fn with_commands(hand: usize) -> io::Result<Self> {
         let ring = Line::Long(Self::builder().build(ENTRIES)?);
-        Ok(Self { ring, hand, is_registered: false, threads: 0, apart: 0 })
+        Ok(Self { ring, hand, is_registered: false, threads: 0, apart: 0, personalities: BTreeMap::new() })
     }
 
     /// The number of the engine's thread that has it.
@@ -226,6 +233,25 @@ impl Ring {
         // SAFETY: as the caller says.
         self.is_registered = unsafe { self.ring.submitter().register_buffers(&memory) }.is_ok();
         self.is_registered
+    }
+
+    /// The number by which an operation is done [for a caller](crate::rights), with
+    /// [`personality`](squeue::Entry::personality). If the kernel has no memory for another one, it is 0: the
+    /// thread's own rights.
+    pub(crate) fn personality(&mut self, caller: Caller) -> u16 {
+        if let Some(&number) = self.personalities.get(&caller) {
+            return number;
+        }
+        if self.personalities.len() >= PERSONALITIES_MAX && self.ring.submit().is_ok() {
+            // What the kernel has by now keeps its caller.
+            for number in std::mem::take(&mut self.personalities).into_values() {
+                let _ = self.ring.submitter().unregister_personality(number);
+            }
+        }
+        let made = caller.act().and_then(|_acting| self.ring.submitter().register_personality());
+        let Ok(number) = made else { return 0 };
+        self.personalities.insert(caller, number);
+        number
     }
 
     /// Puts an operation in line.

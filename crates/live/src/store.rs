@@ -36,6 +36,8 @@ use crate::buffer::{Buffer, Pool};
 use crate::data::Data;
 use crate::extents::{Extent, Finder};
 use crate::faults::{FaultOp, Faults, Harm, Injector, Meaning, shorten};
+use crate::file_table::Open;
+pub(crate) use crate::file_table::{Cached, FileTable, Identity, identity, is_in_memory};
 use crate::flushes::Flushes;
 use crate::guest_data::VECTORS_MAX;
 use crate::request_queue::{IoId, Piece, RequestQueue};
@@ -46,44 +48,11 @@ use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags};
 use slab::Slab;
 use std::collections::{HashMap, VecDeque};
-use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Whether a file is in a tmpfs.
-pub(crate) fn is_in_memory(file: &File) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|facts| facts.f_type == libc::TMPFS_MAGIC)
-}
-
-/// What there is to know of an open file.
-struct Facts {
-    identity: Option<Identity>,
-    is_in_memory: bool,
-    /// Whether a write with `RWF_DSYNC` is stable when it returns, however it is done. Whether it is cannot
-    /// be tried out: what a store has not made stable looks the same until its power is cut.
-    keeps_dsync: bool,
-}
-
-impl Facts {
-    fn of(file: &File) -> Self {
-        const KNOWN: [libc::c_long; 5] = [
-            libc::TMPFS_MAGIC,
-            libc::EXT4_SUPER_MAGIC,
-            libc::XFS_SUPER_MAGIC,
-            libc::BTRFS_SUPER_MAGIC,
-            libc::F2FS_SUPER_MAGIC,
-        ];
-        let meta = file.metadata().ok();
-        let is_device = meta.as_ref().is_some_and(|m| m.file_type().is_block_device());
-        let kind = rustix::fs::fstatfs(file).ok().map(|facts| facts.f_type);
-        let is_known = kind.is_some_and(|kind| KNOWN.contains(&kind));
-        let identity = meta.map(|m| if is_device { (true, m.rdev(), 0) } else { (false, m.dev(), m.ino()) });
-        Self { identity, is_in_memory: kind == Some(libc::TMPFS_MAGIC), keeps_dsync: is_device || is_known }
-    }
-}
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// How a run is done; if one way is not supported, the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,146 +120,11 @@ pub(crate) enum Finished {
     Flush(FileId, Result<(), Errno>),
 }
 
-/// A file through the page cache, for what direct I/O does not take.
-#[derive(Debug)]
-pub(crate) struct Cached {
-    pub(crate) file: File,
-    /// What direct I/O takes is a multiple of this power of two.
-    pub(crate) align: u64,
-}
-
 /// The most bytes that the engine's thread copies at a time if other clients wait.
 const COPY_MAX: u64 = 128 << 10;
 
 /// The pages of the page cache.
 const PAGE: u64 = 4096;
-
-/// What tells files apart: whether it is a block device, and its number; or its file system and its number
-/// there.
-pub(crate) type Identity = (bool, u64, u64);
-
-pub(crate) fn identity(file: &File) -> Option<Identity> {
-    Facts::of(file).identity
-}
-
-#[derive(Debug)]
-struct Open {
-    file: Arc<File>,
-    identity: Option<Identity>,
-    cached: Option<Cached>,
-    /// Whether the processor copies what is read and written: it is in the page cache, or in memory
-    /// altogether.
-    is_copied: bool,
-    /// See [`Facts`].
-    keeps_dsync: bool,
-    /// The file by another way, if it is in memory: its pages can be handed on as they are.
-    pages: Option<File>,
-}
-
-/// The files of a disk by number. They may come and go; one that goes must not be asked for any more.
-#[derive(Debug, Default)]
-pub(crate) struct FileTable {
-    files: Mutex<Slab<Open>>,
-    /// Files whose next flush includes metadata such as times.
-    whole: Mutex<Vec<FileId>>,
-}
-
-impl FileTable {
-    fn files(&self) -> MutexGuard<'_, Slab<Open>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn add(&self, file: impl Into<Arc<File>>) -> FileId {
-        self.add_with(file.into(), None)
-    }
-
-    /// Adds a file that is opened for direct I/O, with the way for what that does not take.
-    pub(crate) fn add_with(&self, file: Arc<File>, cached: Option<Cached>) -> FileId {
-        // SAFETY: it names no memory.
-        let is_cached = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_DIRECT == 0 };
-        let Facts { identity, is_in_memory, keeps_dsync } = Facts::of(&file);
-        let is_copied = is_cached || is_in_memory;
-        // What is opened around the page cache hands on copies.
-        let pages =
-            is_in_memory.then(|| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
-        let open = Open { file, identity, cached, is_copied, keeps_dsync, pages };
-        FileId(self.files().insert(open) as u32)
-    }
-
-    pub(crate) fn remove(&self, file: FileId) {
-        self.files().remove(file.0 as usize);
-    }
-
-    /// The next flush of this file is not of its data alone.
-    pub(crate) fn sync_whole(&self, file: FileId) {
-        self.whole().push(file);
-    }
-
-    fn whole(&self) -> MutexGuard<'_, Vec<FileId>> {
-        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How the next flush of this file is to be.
-    fn flush_flags(&self, file: FileId) -> FsyncFlags {
-        let mut whole = self.whole();
-        let before = whole.len();
-        whole.retain(|f| *f != file);
-        if whole.len() < before { FsyncFlags::empty() } else { FsyncFlags::DATASYNC }
-    }
-
-    /// Whether writes go through the page cache.
-    fn is_cached(&self, file: FileId) -> bool {
-        // SAFETY: it names no memory.
-        unsafe { libc::fcntl(self.fd(file), libc::F_GETFL) & libc::O_DIRECT == 0 }
-    }
-
-    /// Whether there may be pages of it in the page cache that are not written yet.
-    fn has_pages(&self, file: FileId) -> bool {
-        self.is_cached(file) || self.cached_fd(file).is_some()
-    }
-
-    /// Whether these are numbers of one file.
-    fn is_same(&self, one: FileId, other: FileId) -> bool {
-        let files = self.files();
-        let identity = |file: FileId| files[file.0 as usize].identity;
-        one == other || identity(one).is_some_and(|file| identity(other) == Some(file))
-    }
-
-    fn is_in_memory(&self, file: FileId) -> bool {
-        self.files()[file.0 as usize].pages.is_some()
-    }
-
-    /// Whether writes to this file are stable when they return, if they say so ([`Facts`]). Those
-    /// through the page cache are not: of two at a time, one may hear of the error of the other.
-    fn keeps_dsync(&self, file: FileId, is_cached: bool) -> bool {
-        self.files()[file.0 as usize].keeps_dsync && !is_cached && !self.is_cached(file)
-    }
-
-    /// Whether the processor copies what is read and written.
-    fn is_copied(&self, file: FileId) -> bool {
-        self.files()[file.0 as usize].is_copied
-    }
-
-    /// Whether an operation at this offset, of these parts of memory or of `len` bytes, has to go through the
-    /// page cache of a file that is otherwise read and written directly; and whether there is such a way.
-    fn needs_cache(&self, file: FileId, offset: u64, len: u64, parts: &[libc::iovec]) -> (bool, bool) {
-        let files = self.files();
-        let Some(Cached { align, .. }) = files[file.0 as usize].cached else { return (false, false) };
-        let all = parts.iter().fold(offset | len, |all, p| all | p.iov_base as u64 | p.iov_len as u64);
-        (!all.is_multiple_of(align), true)
-    }
-
-    /// The way through the page cache.
-    fn cached_fd(&self, file: FileId) -> Option<RawFd> {
-        self.files()[file.0 as usize].cached.as_ref().map(|cached| cached.file.as_raw_fd())
-    }
-
-    /// # Panics
-    /// If there is none of that number.
-    fn fd(&self, file: FileId) -> RawFd {
-        self.files()[file.0 as usize].file.as_raw_fd()
-    }
-}
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -636,6 +470,7 @@ impl Store {
             (Way::Find, ..) => Nop::new().build(),
             (Way::Allocate(mode), ..) => Fallocate::new(fd, len).offset(offset).mode(mode.into()).build(),
         };
+        let operation = self.for_caller(ring, &first, operation);
         self.beside += usize::from(is_cached);
         self.is_copying |= is_copied_here;
         let doing = Operation::Do(Doing { io, run, way, is_cached, is_copied_here, vectors });
@@ -643,6 +478,12 @@ impl Store {
         // where they are, until the io is finished there, which is after this operation's outcome; the zeros
         // are kept as long as the store.
         unsafe { self.send(ring, operation, doing, harm, is_apart) }
+    }
+
+    /// What changes a file is done on the rights of the caller that it is written for.
+    fn for_caller(&self, ring: &mut Ring, piece: &Piece, operation: Entry) -> Entry {
+        let caller = self.files.caller(piece.file).filter(|_| piece.op.changes());
+        caller.map_or(operation.clone(), |caller| operation.personality(ring.personality(caller)))
     }
 
     /// The memory of a run's bytes, and whether it is in the arena.
@@ -888,10 +729,11 @@ impl Store {
             Way::PunchHole | Way::ZeroRange | Way::Allocate(_) | Way::Find => outcome.map(|_| all),
         };
         let is_written = matches!(way, Way::Transfer | Way::WriteZeros);
+        let synced = self.files.synced_as(first.file);
         // What an earlier operation of the run wrote may have gone another way.
         let is_stable = || is_written && run.done == 0 && self.files.keeps_dsync(first.file, is_cached);
         if first.fua && outcome == Ok(all) && !is_stable() {
-            return self.wait_for_sync(ring, first.file, (io, run));
+            return self.wait_for_sync(ring, synced, (io, run));
         }
         if let Err(errno) = outcome
             && first.fua
@@ -899,15 +741,15 @@ impl Store {
         {
             // It may be the error of a page which the kernel could not write before, and which it reports
             // only once.
-            queue.sync_failed(first.file, errno);
-            if self.unstable.knows(first.file) {
-                self.taken.insert(first.file, errno);
+            queue.sync_failed(synced, errno);
+            if self.unstable.knows(synced) {
+                self.taken.insert(synced, errno);
             }
         }
         match transfer.step(run, outcome) {
             Then::Do(runs) => runs.into_iter().try_for_each(|run| {
                 if self.transfers[&io.0].rest(&run).next().is_none() {
-                    return self.wait_for_sync(ring, first.file, (io, run));
+                    return self.wait_for_sync(ring, synced, (io, run));
                 }
                 self.push(ring, queue, io, run, way)
             }),

@@ -204,3 +204,33 @@ fn mistakes_are_one_line_each() {
     let (code, said) = fairhead(&["ctl", missing, "stast"]);
     assert!(code == 2 && said == "fairhead: unknown command 'stast'; did you mean 'stats'?\n", "{said}");
 }
+
+/// A file that takes long to open, here on a mount whose server is stopped, keeps no other request waiting.
+#[test]
+fn a_file_that_does_not_open_stops_neither_control_nor_metrics() {
+    crate::mount_source::run(
+        r#"
+mkdir -p src mp; truncate -s 1M src/img a.img
+mkfifo src/fifo
+show src mp; m=$p
+"$FAIRHEAD" serve --export a=a.img --socket s --control c --metrics 0 --export-dir "$PWD/mp" >out 2>&1 & p=$!
+for i in $(seq 400); do [ ! -S c ] || break; sleep 0.05; done
+ctl() { timeout -s KILL 20 "$FAIRHEAD" ctl c "$@"; }
+ctl export add f=mp/fifo,readonly 2>why && fail "a FIFO is no image"
+grep -q "not a file or block device" why || fail "$(cat why out)"
+kill -STOP $m
+ctl export add b=mp/img,readonly >added 2>&1 & adds=$!
+sleep 0.2
+ctl stats >/dev/null || fail "statistics wait for the file"
+ctl exports >list || fail "the list of exports waits for the file"
+grep -q '"b"' list && fail "it is served before it is open"
+ctl metrics >/dev/null || fail "metrics wait for the file"
+kill -CONT $m
+wait $adds || fail "it is not added: $(cat added out)"
+ctl exports | grep -q '"b"' || fail "it is not served: $(cat added out)"
+ctl export remove b
+kill -TERM $p; wait $p || fail "the server fails"
+p=$m; end
+"#,
+    );
+}

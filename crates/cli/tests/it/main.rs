@@ -40,6 +40,7 @@ mod libraries;
 mod live_recording;
 mod metrics;
 mod mount;
+mod mount_rights;
 mod mount_source;
 mod new_scheduler;
 mod packaging;

@@ -73,7 +73,7 @@ ext4() {
 
 /// Runs a script in folders on a disk and in memory, over each way from the kernel. What it says is shown
 /// with the test's output.
-fn run(script: &str) {
+pub(crate) fn run(script: &str) {
     if !may_mount::may_mount() {
         return;
     }

@@ -164,3 +164,16 @@ fn qemu_with_right_and_wrong_certificates() {
         assert!(!is_right, "{who}: {text}");
     }
 }
+
+/// What is written for operators knows of it.
+#[test]
+fn the_documents_say_that_there_is_tls() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (file, gone) in
+        [("SECURITY.md", "connections are not encrypted"), ("docs/operators.md", "There is none here")]
+    {
+        let text = std::fs::read_to_string(root.join(file)).unwrap().replace('\n', " ");
+        assert!(text.contains("`--tls on`") && text.contains("`--tls require`"), "{file}");
+        assert!(!text.contains(gone), "{file}: {gone}");
+    }
+}

@@ -244,6 +244,10 @@ const CALLS: &[Line] = calls! {
     SYS_fremovexattr        MOUNT   Always,
     SYS_copy_file_range     MOUNT   Always,
     SYS_umask               MOUNT   Always,
+    // To act as the caller who takes space, with fewer capabilities than there are.
+    SYS_setfsuid            MOUNT   Always,
+    SYS_setfsgid            MOUNT   Always,
+    SYS_capset              MOUNT   Always,
     // A thread has a umask of its own.
     SYS_unshare             MOUNT   Is(0, &[libc::CLONE_FS as u64]),
 };
@@ -275,7 +279,7 @@ const STRANGERS: &[Line] = calls! {
     SYS_execve ALL Always, SYS_execveat ALL Always, SYS_ptrace ALL Always, SYS_socket ALL Always,
     SYS_connect ALL Always, SYS_bind ALL Always, SYS_listen ALL Always,
     SYS_mount ALL Always, SYS_kill ALL Always, SYS_bpf ALL Always, SYS_setns ALL Always,
-    SYS_chroot ALL Always, SYS_capset ALL Always, SYS_setuid ALL Always,
+    SYS_chroot ALL Always, SYS_setuid ALL Always, SYS_setresuid ALL Always,
     SYS_process_vm_readv ALL Always, SYS_process_vm_writev ALL Always, SYS_pidfd_getfd ALL Always,
 };
 

@@ -49,7 +49,7 @@
 
 mod calls;
 mod files;
-mod privileges;
+pub(crate) mod privileges;
 mod refused;
 
 use crate::error::{Error, ErrorKind};

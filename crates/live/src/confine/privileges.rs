@@ -33,6 +33,9 @@ const KEPT: &[Capability] = &[
     keep(2, "CAP_DAC_READ_SEARCH", ALL),
     keep(3, "CAP_FOWNER", TREE),
     keep(4, "CAP_FSETID", TREE),
+    // To act as the caller who takes space.
+    keep(6, "CAP_SETGID", TREE),
+    keep(7, "CAP_SETUID", TREE),
     // The flags of `chattr +i` and `+a`.
     keep(9, "CAP_LINUX_IMMUTABLE", TREE),
     // Ports below 1024, at the start.
@@ -43,7 +46,7 @@ const KEPT: &[Capability] = &[
     keep(21, "CAP_SYS_ADMIN", MOUNTS),
     // Real-time priority: of an emulated disk's thread, and of requests.
     keep(23, "CAP_SYS_NICE", ALL),
-    // Pipes beyond the limit of users.
+    // Pipes beyond the limit of users; in a mount, space that is kept back for root, for root's requests.
     keep(24, "CAP_SYS_RESOURCE", ALL),
     // Device nodes in a tree.
     keep(27, "CAP_MKNOD", TREE),
@@ -63,8 +66,21 @@ pub(super) fn drop_others(role: Role) -> io::Result<Vec<&'static str>> {
     let kept = KEPT.iter().filter(|c| c.roles.contains(&role)).fold(0_u64, |set, c| set | 1 << c.bit);
     let now = get()?;
     let left = now & kept;
-    set(left)?;
+    set(left, left)?;
     Ok(KEPT.iter().filter(|c| left & (1 << c.bit) != 0).map(|c| c.name).collect())
+}
+
+/// Returns the capabilities that this thread may use.
+pub(crate) fn permitted() -> io::Result<u64> {
+    get()
+}
+
+/// Uses these of the capabilities that this thread has, and no others, until the next call.
+///
+/// # Errors
+/// If it does not have all of them.
+pub(crate) fn set_effective(effective: u64, permitted: u64) -> io::Result<()> {
+    set(effective, permitted)
 }
 
 /// The process and those that it starts get no new privileges from programs.
@@ -104,9 +120,13 @@ fn get() -> io::Result<u64> {
     Ok(u64::from(parts[0].permitted) | u64::from(parts[1].permitted) << 32)
 }
 
-fn set(set: u64) -> io::Result<()> {
-    let part = |bits: u32| Part { effective: bits, permitted: bits, inheritable: 0 };
-    let (header, parts) = (Header { version: VERSION, pid: 0 }, [part(set as u32), part((set >> 32) as u32)]);
+fn set(effective: u64, permitted: u64) -> io::Result<()> {
+    let part = |shift: u32| Part {
+        effective: (effective >> shift) as u32,
+        permitted: (permitted >> shift) as u32,
+        inheritable: 0,
+    };
+    let (header, parts) = (Header { version: VERSION, pid: 0 }, [part(0), part(32)]);
     // SAFETY: the kernel reads the header and two parts for this version.
     match unsafe { libc::syscall(libc::SYS_capset, &raw const header, &raw const parts) } {
         0 => Ok(()),

@@ -2,9 +2,10 @@
 
 use super::request::LINE_MAX;
 use fairhead_core::units::{Duration, Instant};
+use rustix::net::{Shutdown, shutdown};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// The longest that a client may take for a line, or to read an answer.
@@ -16,7 +17,11 @@ const HTTP_MAX: usize = 8 << 10;
 /// The most bytes that one call reads.
 const CHUNK: usize = 16 << 10;
 
-trait Stream: Read + Write + AsRawFd + Send {}
+/// The most bytes of a request that is too long which are read and thrown away: a client that is still
+/// sending it does not hear the answer before it has sent all.
+const WASTE_MAX: usize = 16 << 20;
+
+trait Stream: Read + Write + AsRawFd + AsFd + Send {}
 impl Stream for UnixStream {}
 impl Stream for TcpStream {}
 
@@ -53,6 +58,10 @@ pub(super) struct Guest {
     /// Says nothing more; goes when what it said is answered.
     is_done: bool,
     is_broken: bool,
+    /// The number of the errand that it waits for.
+    awaits: Option<u64>,
+    /// Of one whose request was too long: how many bytes may still be thrown away.
+    waste: Option<usize>,
     /// Since when there is half a line, or an answer that is not read.
     since: Option<Instant>,
     heard: Instant,
@@ -80,14 +89,33 @@ impl Guest {
             sent: 0,
             is_done: false,
             is_broken: false,
+            awaits: None,
+            waste: None,
             // A client that wants metrics sends its request at once.
             since: is_http.then_some(now),
             heard: now,
         }
     }
 
+    /// Its descriptor; none (-1) while there is nothing to wait for, as one that has hung up is always ready.
     pub(super) fn fd(&self) -> RawFd {
-        self.stream.as_raw_fd()
+        if self.awaits.is_some() { -1 } else { self.stream.as_raw_fd() }
+    }
+
+    /// Whether it came for metrics, by the socket for these.
+    pub(super) const fn is_http(&self) -> bool {
+        self.is_http
+    }
+
+    /// It waits for an errand.
+    pub(super) const fn wait_for(&mut self, errand: u64) {
+        self.awaits = Some(errand);
+        self.since = None;
+    }
+
+    /// Whether it waits for this errand.
+    pub(super) fn waits_for(&self, errand: u64) -> bool {
+        self.awaits == Some(errand)
     }
 
     pub(super) const fn last_heard(&self) -> Instant {
@@ -98,7 +126,9 @@ impl Guest {
     pub(super) fn wants(&self) -> Wants {
         if self.has_to_read() {
             Wants::ToHear
-        } else if self.is_done || self.has_said_something() {
+        } else if self.waste.is_some() {
+            Wants::ToSpeak
+        } else if self.is_done || self.awaits.is_some() || self.has_said_something() {
             Wants::Nothing
         } else {
             Wants::ToSpeak
@@ -112,7 +142,7 @@ impl Guest {
 
     /// Whether there is a request that can be answered now.
     pub(super) fn has_said_something(&self) -> bool {
-        !self.has_to_read() && !self.is_broken && self.end_of_request().is_some()
+        !self.has_to_read() && !self.is_broken && self.awaits.is_none() && self.end_of_request().is_some()
     }
 
     /// The stream is ready for whatever is next.
@@ -138,12 +168,21 @@ impl Guest {
         }
         self.output = Vec::new();
         self.sent = 0;
-        self.since = None;
+        if self.waste.is_none() {
+            self.since = None;
+        } else if shutdown(self.stream.as_fd(), Shutdown::Write).is_err() {
+            // It hears that this was all, and may be sending still.
+            self.is_broken = true;
+        }
     }
 
     fn receive(&mut self, now: Instant) {
         let mut chunk = [0; CHUNK];
         match self.stream.read(&mut chunk) {
+            Ok(n) if self.waste.is_some() => {
+                self.waste = self.waste.and_then(|left| left.checked_sub(n)).filter(|_| n > 0);
+                self.is_broken = self.waste.is_none();
+            }
             Ok(0) => {
                 // What it said last counts, also without an end of line.
                 if !self.is_http && self.input.last().is_some_and(|&b| b != b'\n') {
@@ -182,6 +221,7 @@ impl Guest {
             if end > self.input.len() {
                 self.is_done = true;
                 self.input = Vec::new();
+                self.waste = Some(WASTE_MAX);
                 return Some(if self.is_http { Said::NotFound } else { Said::TooLong });
             }
             let mut line: Vec<u8> = self.input.drain(..end).collect();
@@ -203,6 +243,7 @@ impl Guest {
     /// An answer.
     pub(super) fn tell(&mut self, now: Instant, answer: String) {
         self.output = answer.into_bytes();
+        self.awaits = None;
         self.since = Some(now);
         self.send();
         if !self.has_to_read() && !self.input.is_empty() {
@@ -213,7 +254,8 @@ impl Guest {
     /// Whether there is nothing more to do for it, or no hope.
     pub(super) fn is_gone(&self, now: Instant) -> bool {
         let is_late = self.since.is_some_and(|since| now.saturating_since(since) > PATIENCE);
-        let has_ended = self.is_done && !self.has_to_read() && self.end_of_request().is_none();
+        let has_more = self.has_to_read() || self.awaits.is_some() || self.waste.is_some();
+        let has_ended = self.is_done && !has_more && self.end_of_request().is_none();
         self.is_broken || is_late || has_ended
     }
 }

@@ -8,8 +8,10 @@
 //!
 //! One request is one line with one object ([`Request`]), and so is its answer: `{"ok":true,…}`, or
 //! `{"error":"…"}` with a line for people. A client that has not read its last answer is not listened to; one
-//! that takes ten seconds to finish a line, or to read an answer, is hung up on. There are sixteen places;
-//! when all are taken, the client that has been silent the longest is dropped.
+//! that takes ten seconds to finish a line, or to read an answer, is hung up on. There are sixteen places for
+//! lines, and as many for metrics, whose port any user of the machine may open; when all of a kind are taken,
+//! the client that has been silent the longest is dropped. What may take long, such as to open the file of an
+//! export, has a thread of its own (`errands.rs`).
 //!
 //! The engine answers between two of its turns, as it answers any other thread, and copies its books in
 //! microseconds; text is made of them here. A question within ten milliseconds of the last one gets the same
@@ -21,6 +23,7 @@
 pub mod books;
 mod caller;
 mod change;
+mod errands;
 mod export_request;
 mod guest;
 mod report;
@@ -40,9 +43,11 @@ use crate::disk::{Disk, Shared};
 use crate::error::{Error, ErrorKind};
 use crate::nbd::Exports;
 use crate::socket::{ForWhom, SocketFile, open_unix};
+use errands::Errands;
 use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_core::units::{Duration, Instant};
 use guest::{Guest, Said, Wants};
+use report::refusal;
 use serde_json::{Value, json};
 use std::io::{self, PipeReader, PipeWriter};
 use std::net::{SocketAddr, TcpListener};
@@ -53,7 +58,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use work::Snapshot;
 
-/// The most clients at a time.
+/// The most clients of each kind at a time.
 const GUESTS_MAX: usize = 16;
 
 /// A client that sent something within this time keeps its place when a new one comes.
@@ -109,9 +114,9 @@ impl ControlServer {
         let metrics = tcp.as_ref().map(TcpListener::local_addr).transpose().map_err(failed)?;
         let (end, stop) = io::pipe().map_err(failed)?;
         let (shared, exports) = (disk.shared(), options.exports.clone());
-        let (clock, guests) = (Clock::start(), Vec::new());
-        let host =
-            Host { shared, clock, books: None, exports, catalogue: options.catalogue, unix, tcp, guests };
+        let errands = Errands::new().map_err(failed)?;
+        let (clock, guests, catalogue) = (Clock::start(), Vec::new(), options.catalogue);
+        let host = Host { shared, clock, books: None, exports, catalogue, unix, tcp, guests, errands };
         let thread = thread::Builder::new().name("fairhead-ctl".to_owned());
         let (lives, ended) = mpsc::channel::<()>();
         let work = move || {
@@ -164,12 +169,14 @@ struct Host {
     unix: Option<UnixListener>,
     tcp: Option<TcpListener>,
     guests: Vec<Guest>,
+    errands: Errands,
 }
 
 impl Host {
     fn work(mut self, end: &PipeReader) {
         loop {
-            let mut polled = vec![wants(end.as_raw_fd(), libc::POLLIN)];
+            let mut polled =
+                vec![wants(end.as_raw_fd(), libc::POLLIN), wants(self.errands.fd(), libc::POLLIN)];
             polled.extend(self.unix.iter().map(|l| wants(l.as_raw_fd(), libc::POLLIN)));
             polled.extend(self.tcp.iter().map(|l| wants(l.as_raw_fd(), libc::POLLIN)));
             polled.extend(self.guests.iter().map(|g| {
@@ -189,6 +196,7 @@ impl Host {
                 return;
             }
             let now = self.clock.now();
+            let has_news = polled[1].revents != 0;
             let ready = polled[polled.len() - self.guests.len()..].iter().map(|p| p.revents != 0);
             for (guest, is_ready) in self.guests.iter_mut().zip(ready) {
                 if is_ready {
@@ -199,7 +207,15 @@ impl Host {
             let mut guests = std::mem::take(&mut self.guests);
             for guest in &mut guests {
                 if let Some(said) = guest.next(now) {
-                    let answer = self.answer(&said);
+                    match self.answer(&said) {
+                        Ok(answer) => guest.tell(now, answer),
+                        Err(errand) => guest.wait_for(errand),
+                    }
+                }
+            }
+            for (errand, answer) in if has_news { self.errands.take() } else { Vec::new() } {
+                // One that has gone has no use for it.
+                if let Some(guest) = guests.iter_mut().find(|guest| guest.waits_for(errand)) {
                     guest.tell(now, answer);
                 }
             }
@@ -222,8 +238,10 @@ impl Host {
             };
             let Some(found) = found else { return };
             let Ok(mut guest) = found else { continue };
-            if self.guests.len() >= GUESTS_MAX {
-                let silent = (0..self.guests.len()).min_by_key(|&i| self.guests[i].last_heard()).unwrap_or(0);
+            let is_alike = |&i: &usize| self.guests[i].is_http() == guest.is_http();
+            let alike = || (0..self.guests.len()).filter(is_alike);
+            if alike().count() >= GUESTS_MAX {
+                let silent = alike().min_by_key(|&i| self.guests[i].last_heard()).unwrap_or(0);
                 if now.saturating_since(self.guests[silent].last_heard()) < FRESH {
                     guest.tell(now, refusal(&format!("all {GUESTS_MAX} places are taken")));
                     continue;
@@ -234,11 +252,14 @@ impl Host {
         }
     }
 
-    fn answer(&mut self, said: &Said) -> String {
-        match said {
-            Said::Line(line) => match Request::parse(line, &self.catalogue).and_then(|r| self.ask(r)) {
-                Ok(answer) => answer.to_string() + "\n",
-                Err(why) => refusal(&why),
+    /// An answer, or the number of the errand that has one later.
+    fn answer(&mut self, said: &Said) -> Result<String, u64> {
+        Ok(match said {
+            Said::Line(line) => match Request::parse(line, &self.catalogue) {
+                Ok(Request::Export(request)) if request != ExportRequest::List => {
+                    return self.begin(request).map_or_else(|why| Ok(refusal(&why)), Err);
+                }
+                request => answered(request.and_then(|request| self.ask(request))),
             },
             Said::TooLong => refusal(&format!("a line has at most {LINE_MAX} bytes")),
             Said::Get => match self.books() {
@@ -246,7 +267,14 @@ impl Host {
                 Err(why) => http("503 Service Unavailable", &(why + "\n")),
             },
             Said::NotFound => http("404 Not Found", "there is /metrics\n"),
-        }
+        })
+    }
+
+    /// Begins a change of the exports, whose files may take their time.
+    fn begin(&mut self, request: ExportRequest) -> Result<u64, String> {
+        let exports = self.exports.clone().ok_or(NO_EXPORTS)?;
+        let work = move || answered(work::export(&exports, &request).map_err(|e| e.to_string()));
+        self.errands.begin(work)
     }
 
     fn ask(&mut self, request: Request) -> Result<Value, String> {
@@ -260,7 +288,7 @@ impl Host {
                 Ok(answer)
             }
             Request::Export(request) => {
-                let exports = self.exports.as_ref().ok_or("a mount has no exports")?;
+                let exports = self.exports.as_ref().ok_or(NO_EXPORTS)?;
                 work::export(exports, &request).map_err(|e| e.to_string())
             }
             Request::Metrics => Ok(json!({ "ok": true, "metrics": report::prometheus(self.books()?) })),
@@ -293,8 +321,11 @@ fn comes<S, A>(found: io::Result<(S, A)>) -> Option<S> {
     found.ok().map(|(stream, _)| stream)
 }
 
-fn refusal(why: &str) -> String {
-    json!({ "error": why }).to_string() + "\n"
+/// Why there is nothing about exports.
+const NO_EXPORTS: &str = "a mount has no exports";
+
+fn answered(result: Result<Value, String>) -> String {
+    result.map_or_else(|why| refusal(&why), |answer| answer.to_string() + "\n")
 }
 
 fn http(status: &str, body: &str) -> String {

@@ -231,3 +231,8 @@ fn label(g: &Group) -> String {
         name => name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"),
     }
 }
+
+/// A line that says why something is refused.
+pub(super) fn refusal(why: &str) -> String {
+    json!({ "error": why }).to_string() + "\n"
+}

@@ -145,7 +145,7 @@ pub(super) fn change(context: &mut Context, request: &Request) -> Result<(), Str
     }
 }
 
-/// Does what is about exports, in the thread of the control socket: files may take their time.
+/// Does what is about exports, outside of the engine's thread: files may take their time.
 pub(super) fn export(exports: &Exports, request: &ExportRequest) -> Result<Value, Error> {
     let mut answer = json!({ "ok": true });
     match request {

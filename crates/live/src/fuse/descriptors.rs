@@ -69,6 +69,13 @@ impl Descriptors {
         }
     }
 
+    /// The descriptors from a place on, at most `most`, each with its place and its node.
+    pub(super) fn from(&self, place: usize, most: usize) -> Vec<(usize, u64, Arc<File>)> {
+        let places = place..self.places.capacity();
+        let kept = places.filter_map(|at| Some((at, self.places.get(at)?)));
+        kept.take(most).map(|(at, kept)| (at, kept.node, Arc::clone(&kept.file))).collect()
+    }
+
     /// Gives a place back.
     pub(super) fn remove(&mut self, place: usize) -> Arc<File> {
         self.places.remove(place).file

@@ -26,6 +26,7 @@ use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::data::Data;
 use crate::engine::{Context, Front};
+use crate::rights;
 use crate::ring::{Outcome, Ring, Token};
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId};
 use fairhead_inbox::{Inbox, Pushed};
@@ -143,9 +144,11 @@ pub(crate) trait Tree: Send + Sync + 'static {
     /// What it would agree upon with the kernel.
     fn terms(&self) -> Terms;
     /// Where this is; nothing is behind the end of a file for a read.
-    fn place(&self, range: &Range) -> Result<Option<Place>, Errno>;
+    fn place(&self, header: &Header, range: &Range) -> Result<Option<Place>, Errno>;
     /// The file that is flushed.
     fn file(&self, node: u64, handle: u64) -> Result<FileId, Errno>;
+    /// The answer to a caller is that there is no space.
+    fn no_space(&self) {}
     /// The next flush of this file is of times and the like, too.
     fn sync_whole(&self, _: FileId) {}
     /// The task, group and priority of a request, and whether a program waits for it; `writes`: data are
@@ -586,7 +589,7 @@ impl<T: Tree> FuseFront<T> {
 
     /// Asks the disk; answers what goes wrong before that, or needs no disk.
     fn submit(&mut self, context: &mut Context, header: &Header, range: Range) -> Option<Reply> {
-        let place = match self.tree.place(&range) {
+        let place = match self.tree.place(header, &range) {
             Err(errno) => return Some(Err(errno)),
             Ok(None) => return Some(Ok(Vec::new())),
             Ok(Some(place)) => place,
@@ -650,7 +653,7 @@ impl<T: Tree> FuseFront<T> {
         data: Option<Buffer>,
     ) -> Option<Reply> {
         let Some(range) = long.next() else { return Some(long.reply(Ok(()))) };
-        let place = match self.tree.place(&range) {
+        let place = match self.tree.place(header, &range) {
             Err(errno) => return Some(long.reply(Err(errno))),
             // The end of the file that is copied.
             Ok(None) => return Some(long.reply(Ok(()))),
@@ -745,6 +748,7 @@ impl<T: Tree> Front for FuseFront<T> {
 
     fn begin(&mut self, _: &mut Context, _: &mut Ring) -> io::Result<()> {
         own_mask();
+        rights::settle();
         Ok(())
     }
 
@@ -800,6 +804,9 @@ impl<T: Tree> Front for FuseFront<T> {
         let unique = answer.cookie;
         let Some(waiting) = self.waiting.remove(&unique) else { return };
         self.held -= waiting.what.held();
+        if answer.result.is_err_and(Errno::is_no_space) {
+            self.tree.no_space();
+        }
         if let What::Piece { answered, .. } = waiting.what {
             return self.piece_answered(context, answer, answered);
         }

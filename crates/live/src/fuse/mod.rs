@@ -37,11 +37,13 @@ mod protocol;
 mod queues;
 mod range;
 mod source;
+mod space;
 mod way;
 
 use crate::disk::{Disk, DiskOptions};
 use crate::emulation::Lateness;
 use crate::error::{Error, ErrorKind};
+use crate::opening::open_blocks;
 use crate::request_queue::Settings;
 use directory::Directory;
 use fairhead_device::{Device, DeviceParams};
@@ -52,7 +54,6 @@ use one_file::OneFile;
 use protocol::DATA_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use source::Source;
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -115,7 +116,7 @@ impl Mount {
         let failed = |what: String| Error::new(ErrorKind::File, format!("{}: {what}", file.display()));
         let meta = file.metadata().map_err(|e| failed(e.to_string()))?;
         let size = if meta.file_type().is_block_device() {
-            File::open(file)
+            open_blocks(file, false, 0)
                 .and_then(|mut f| io::Seek::seek(&mut f, io::SeekFrom::End(0)))
                 .map_err(|e| failed(e.to_string()))?
         } else {

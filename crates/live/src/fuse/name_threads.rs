@@ -16,6 +16,7 @@
 //! names are on: an operation on names is no request of the scheduled disk.
 
 use super::protocol::Header;
+use crate::rights;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -118,6 +119,7 @@ impl Shared {
     /// Does jobs until there are enough idle threads, or the mount is gone.
     fn serve(&self) {
         own_mask();
+        rights::settle();
         let mut state = lock(self);
         loop {
             if let Some(job) = state.take() {

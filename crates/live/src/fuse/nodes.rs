@@ -320,6 +320,28 @@ impl Nodes {
         Some(file)
     }
 
+    /// Files that have a descriptor, from a place on, at most `most`: places, nodes and descriptors. Folders
+    /// and the like take no space to speak of, and a program may be in one that was removed.
+    pub(super) fn files_from(&self, place: usize, most: usize) -> Vec<(usize, u64, Arc<File>)> {
+        let mut files = Vec::new();
+        let mut at = place;
+        while files.is_empty() {
+            let some = self.descriptors.from(at, most);
+            let Some((last, ..)) = some.last() else { break };
+            at = last + 1;
+            let is_file = |node: &u64| self.all.get(node).is_some_and(|n| n.key.2 == libc::S_IFREG);
+            files = some;
+            files.retain(|(_, node, _)| is_file(node));
+        }
+        files
+    }
+
+    /// Takes a node's descriptor. The node stays, with the way that it has.
+    pub(super) fn close_descriptor(&mut self, number: u64) -> Option<Arc<File>> {
+        let place = self.all.get_mut(&number)?.place.take()?;
+        Some(self.descriptors.remove(place))
+    }
+
     /// Whether a node is on this device.
     pub(super) fn is_on(&self, number: u64, device: u64) -> bool {
         self.all.get(&number).is_some_and(|node| node.key.0 == device)

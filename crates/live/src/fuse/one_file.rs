@@ -11,12 +11,11 @@ use super::protocol::{
 };
 use super::range::Range;
 use crate::bio::{Errno, FileId, Op};
+use crate::opening::open_blocks;
 use crate::store::FileTable;
 use fairhead_core::units::Sector;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// By number in the engine: past the page cache, and through it.
@@ -47,7 +46,7 @@ impl OneFile {
 
     /// The file twice, in the order of [`DIRECT`] and [`BUFFERED`].
     pub(crate) fn table(file: &Path) -> io::Result<FileTable> {
-        let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(flags).open(file);
+        let open = |flags| open_blocks(file, true, flags);
         let table = FileTable::default();
         table.add(open(libc::O_DIRECT).or_else(|_| open(0))?);
         table.add(open(0)?);
@@ -98,7 +97,7 @@ impl Tree for OneFile {
         }
     }
 
-    fn place(&self, range: &Range) -> Result<Option<Place>, Errno> {
+    fn place(&self, _: &Header, range: &Range) -> Result<Option<Place>, Errno> {
         let whole = self.file(range.node, range.handle)?;
         let left = self.size.saturating_sub(range.offset);
         let len = u64::from(range.len).min(left) as u32;
@@ -175,7 +174,8 @@ mod tests {
         let meta = std::fs::metadata(".").unwrap();
         let tree = OneFile::new(10_000, &meta);
         let place = |op, offset, len| {
-            tree.place(&Range { op, node: DISK, handle: 0, offset, len, fua: false, sheds: false })
+            let range = Range { op, node: DISK, handle: 0, offset, len, fua: false, sheds: false };
+            tree.place(&Header::default(), &range)
         };
         assert_eq!(
             place(Op::Read, 9_000, 4_096).unwrap().map(|p| (p.sector, p.len)),
@@ -185,17 +185,8 @@ mod tests {
         assert!(place(Op::Read, u64::MAX, u32::MAX).unwrap().is_none());
         assert_eq!(place(Op::Write, 9_999, 2).unwrap().map(|p| p.answered), Some(1));
         assert_eq!(place(Op::Write, 10_000, 1).unwrap_err(), Errno(libc::ENOSPC));
-        assert!(
-            tree.place(&Range {
-                op: Op::Read,
-                node: ROOT,
-                handle: 0,
-                offset: 0,
-                len: 1,
-                fua: false,
-                sheds: false
-            })
-            .is_err()
-        );
+        let folder =
+            Range { op: Op::Read, node: ROOT, handle: 0, offset: 0, len: 1, fua: false, sheds: false };
+        assert!(tree.place(&Header::default(), &folder).is_err());
     }
 }

@@ -14,6 +14,7 @@
 //! Source: the kernel's header `linux/fuse.h`, which is the interface's definition.
 
 use crate::bio::Errno;
+use crate::rights::Caller;
 use rustix::fs::Statx;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -143,6 +144,15 @@ pub(crate) struct Header {
     pub(crate) pid: u32,
     /// The entry of the kernel's queues that the request came in; `None` if it was read from the device.
     pub(crate) entry: Option<u32>,
+}
+
+impl Header {
+    /// The caller on whose rights space is taken; `None` if the kernel asks for itself, as it does for pages
+    /// that it writes back.
+    pub(crate) fn caller(&self) -> Option<Caller> {
+        let Self { uid, gid, pid, .. } = *self;
+        (uid != u32::MAX && (pid != 0 || uid != 0)).then_some(Caller { uid, gid })
+    }
 }
 
 /// Bytes that are taken off the front.
@@ -387,6 +397,23 @@ impl<'a> Operation<'a> {
     /// Whether this changes attributes of which the kernel does not know that it does.
     pub(crate) const fn changes_unseen(&self) -> bool {
         matches!(self, Self::Ioctl { command: command::SET_FLAGS | command::SET_XATTR, .. })
+    }
+
+    /// Whether this may take space of the file system, beside reads and writes: for names, attributes or
+    /// inodes, or on the account of another user.
+    pub(crate) const fn takes_space(&self) -> bool {
+        match self {
+            Self::SetAttr(set) => set.size.is_some() || set.uid.is_some() || set.gid.is_some(),
+            Self::Create { .. }
+            | Self::TmpFile { .. }
+            | Self::MkNod { .. }
+            | Self::MkDir { .. }
+            | Self::SymLink { .. }
+            | Self::Link { .. }
+            | Self::Rename { .. }
+            | Self::SetXattr { .. } => true,
+            _ => self.changes_unseen(),
+        }
     }
 
     /// Operations on open files, and those of the conversation.

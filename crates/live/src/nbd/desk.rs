@@ -4,7 +4,7 @@
 //!   control socket ─► Exports: opens, locks, truncates ─Order─► front, in the engine's thread: ExportTable
 //! ```
 //!
-//! One change is made at a time. Each is made completely or not at all.
+//! One change is made at a time; a list waits for none. Each is made completely or not at all.
 //!
 //! **Removal** hides the export from new clients at once. Clients that have it keep it, unless the removal is
 //! forced; the image stays open and locked until the last one has gone.
@@ -28,7 +28,7 @@ use crate::counters::{Books, ExportStats};
 use crate::disk::{DiskOptions, Shared};
 use crate::engine::{Context, Message};
 use crate::error::{Error, ErrorKind};
-use crate::store::{FileTable, Identity};
+use crate::store::{FileTable, Identity, identity};
 use crate::vhost::overlap;
 use fairhead_core::units::Sector;
 use serde_json::{Value, json};
@@ -49,8 +49,9 @@ pub struct Exports(pub(super) Arc<Desk>);
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) engine: Arc<Shared>,
-    /// One change at a time.
-    pub(super) orders: Mutex<mpsc::Sender<Order>>,
+    pub(super) orders: mpsc::Sender<Order>,
+    /// Held during a change.
+    pub(super) changes: Mutex<()>,
     pub(super) disk: DiskOptions,
     pub(super) files: Arc<FileTable>,
     pub(super) books: Books,
@@ -80,7 +81,7 @@ impl Exports {
         has_settings: bool,
         tell: impl FnOnce(&mut Context) -> Result<(), Error> + Send + 'static,
     ) -> Result<(), Error> {
-        let desk = self.begin();
+        let _change = self.begin();
         check_name(export)?;
         check_certificates(export, &self.0.tls)?;
         if export.names_users() && !self.0.is_shared {
@@ -88,7 +89,7 @@ impl Exports {
             return Err(Error::new(ErrorKind::Setting, format!("export {}: {why}", export.name)));
         }
         self.0.devices.iter().try_for_each(|device| apart_from(export, device))?;
-        let rows = self.0.ask(&desk, |front, _| front.exports().rows())?;
+        let rows = self.0.ask(|front, _| front.exports().rows())?;
         if rows.iter().any(|row| !row.is_closing && row.name == export.name) {
             return Err(Error::new(
                 ErrorKind::Setting,
@@ -111,12 +112,15 @@ impl Exports {
             lock(&looked.lock, &export.file, !export.read_only)?;
         }
         let (file, size, cached) = self.0.disk.open_file(&export.file, export.read_only)?;
+        if identity(&file) != looked.identity {
+            let why = format!("{}: its name has become that of another file", export.file.display());
+            return Err(Error::new(ErrorKind::File, why));
+        }
         let id = self.0.files.add_with(file.into(), cached);
         let allowed = allowed(std::slice::from_ref(export), self.0.is_selective).remove(0);
         let facts = facts(export, &looked, size, self.0.is_rotational);
         let served = served(export, looked, (id, Sector(0)), allowed, Arc::default());
-        let added =
-            self.0.ask(&desk, move |front, context| add(front, context, facts, served, has_settings, tell));
+        let added = self.0.ask(move |front, context| add(front, context, facts, served, has_settings, tell));
         let added = added.and_then(|added| added);
         if added.is_err() {
             self.0.files.remove(id);
@@ -130,9 +134,9 @@ impl Exports {
     /// # Errors
     /// If there is no such export, or the engine has stopped.
     pub fn remove(&self, name: &str, force: bool) -> Result<usize, Error> {
-        let desk = self.begin();
+        let _change = self.begin();
         let wanted = name.to_owned();
-        self.0.ask(&desk, move |front, context| {
+        self.0.ask(move |front, context| {
             let number = find(front, &wanted)?;
             let numbers = front.exports().remove(number);
             let connections = front.exports().connections(&numbers);
@@ -150,9 +154,9 @@ impl Exports {
     /// If there is no such export, it is read-only or a block device, the file system refuses, clients are
     /// still writing behind the new end after five seconds, or the engine has stopped.
     pub fn resize(&self, name: &str, size: u64) -> Result<(), Error> {
-        let desk = self.begin();
+        let _change = self.begin();
         let wanted = name.to_owned();
-        let found = self.0.ask(&desk, move |front, _| {
+        let found = self.0.ask(move |front, _| {
             let number = find(front, &wanted)?;
             let facts = &front.exports().facts()[number];
             let (before, read_only) = (facts.size, facts.read_only);
@@ -172,21 +176,21 @@ impl Exports {
             return refused("no file is that long");
         }
         if size < before {
-            self.bound(&desk, those, size, before)?;
+            self.bound(those, size, before)?;
         }
         let cut = image.set_len(size).and_then(|()| image.sync_all());
         if let Err(why) = cut {
             let end = image.metadata().map_or(before, |facts| facts.len());
-            self.0.ask(&desk, move |front, _| those.bound(front.exports(), end))?;
+            self.0.ask(move |front, _| those.bound(front.exports(), end))?;
             return refused(&why.to_string());
         }
-        self.0.ask(&desk, move |front, _| those.resize(front.exports(), size))
+        self.0.ask(move |front, _| those.resize(front.exports(), size))
     }
 
     /// Refuses writes behind `end`, and waits for those that have begun.
-    fn bound(&self, desk: &Guard<'_>, those: Those, end: u64, before: u64) -> Result<(), Error> {
+    fn bound(&self, those: Those, end: u64, before: u64) -> Result<(), Error> {
         for _ in 0..LOOKS {
-            let changes = self.0.ask(desk, move |front, context| {
+            let changes = self.0.ask(move |front, context| {
                 let numbers = those.bound(front.exports(), end);
                 front.changes_behind(context, &numbers, end)
             })?;
@@ -195,7 +199,7 @@ impl Exports {
             }
             thread::sleep(PAUSE);
         }
-        self.0.ask(desk, move |front, _| those.bound(front.exports(), before))?;
+        self.0.ask(move |front, _| those.bound(front.exports(), before))?;
         Err(Error::new(ErrorKind::File, "clients are still writing behind the new end"))
     }
 
@@ -204,8 +208,8 @@ impl Exports {
     /// # Errors
     /// If the engine has stopped.
     pub(crate) fn list(&self) -> Result<Value, Error> {
-        let desk = self.begin();
-        let rows = self.0.ask(&desk, |front, _| {
+        // A change may wait for a file.
+        let rows = self.0.ask(|front, _| {
             let mut rows = front.exports().rows();
             rows.iter_mut()
                 .for_each(|row| row.peers = row.number.map(|n| front.peers_of(n)).unwrap_or_default());
@@ -215,11 +219,11 @@ impl Exports {
     }
 
     fn begin(&self) -> Guard<'_> {
-        self.0.orders.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-type Guard<'a> = MutexGuard<'a, mpsc::Sender<Order>>;
+type Guard<'a> = MutexGuard<'a, ()>;
 
 /// The exports of one image, or one export whose image is not known by others. Those that are closing go when
 /// their last connection has ended, so they are looked for anew in each turn of the engine.
@@ -250,7 +254,6 @@ impl Desk {
     /// Has the front do something in the engine's thread, and waits for what comes of it.
     fn ask<R: Send + 'static>(
         &self,
-        orders: &Guard<'_>,
         f: impl FnOnce(&mut NbdFront, &mut Context) -> R + Send + 'static,
     ) -> Result<R, Error> {
         let stopped = || Error::new(ErrorKind::Stopped, "the engine has stopped");
@@ -258,7 +261,7 @@ impl Desk {
         let order: Order = Box::new(move |front, context| {
             let _ = answer.send(f(front, context));
         });
-        orders.send(order).map_err(|_| stopped())?;
+        self.orders.send(order).map_err(|_| stopped())?;
         // It wakes the engine, whose front looks at its orders in each turn.
         self.engine.tell(Message::Call(Box::new(|_| ()))).map_err(|_| stopped())?;
         answered.recv().map_err(|_| stopped())

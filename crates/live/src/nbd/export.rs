@@ -7,13 +7,13 @@ use super::session::Facts;
 use super::tls::{TlsMode, TlsOptions};
 use crate::bio::FileId;
 use crate::counters::Counters;
-use crate::disk::must_have_blocks;
 use crate::error::{Error, ErrorKind};
 use crate::mapped::Map;
+use crate::opening::open_blocks;
 use crate::peer::Allowed;
 use crate::store::{Identity, identity, is_in_memory};
 use fairhead_core::units::{IoPrio, Sector};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf, absolute};
@@ -121,9 +121,8 @@ pub(super) struct Looked {
 }
 
 pub(super) fn look(path: &Path, read_only: bool) -> Result<Looked, Error> {
-    must_have_blocks(path)?;
     let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
-    let file = OpenOptions::new().read(true).write(!read_only).open(path).map_err(failed)?;
+    let file = open_blocks(path, !read_only, 0).map_err(failed)?;
     Ok(Looked { punches: !read_only && punches(&file), identity: identity(&file), lock: Arc::new(file) })
 }
 

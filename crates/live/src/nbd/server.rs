@@ -175,7 +175,8 @@ impl Server {
         })?;
         let exports = Exports(Arc::new(Desk {
             engine: disk.shared(),
-            orders: Mutex::new(to_front),
+            orders: to_front,
+            changes: Mutex::default(),
             disk: disk_options,
             files,
             books,

@@ -15,6 +15,7 @@ mod nbd_client;
 mod scratch;
 
 mod confine;
+mod control_places;
 mod disk;
 mod emulate;
 mod flushes;

@@ -36,8 +36,10 @@ use super::open_files::{OpenFiles, Opener};
 use super::protocol::{self, Attr, DATA_MAX, Header, Operation, Reply, Terms, flag};
 use super::range::Range;
 use super::source::Source;
+use super::space::SpaceWatch;
 use crate::bio::{Errno, FileId};
 use crate::engine::Context;
+use crate::rights::Caller;
 use crate::store::{FileTable, is_in_memory};
 use fairhead_core::units::Sector;
 use listing::Entry;
@@ -72,8 +74,20 @@ enum Handle {
         is_direct: bool,
         /// How long the file was when that was last looked up.
         size: u64,
+        /// The caller that opened it.
+        opener: Caller,
+        /// Numbers of the file for the other callers that write to it.
+        others: Vec<Other>,
     },
     Folder(Arc<Vec<Entry>>),
+}
+
+/// A caller that writes to a file which another one has opened, and the numbers that the file has for it.
+#[derive(Clone, Copy, Debug)]
+struct Other {
+    caller: Caller,
+    buffered: FileId,
+    direct: Option<FileId>,
 }
 
 /// By the kernel's number: a file on each mount that file handles are opened through; `None` where they
@@ -84,7 +98,8 @@ type Mounts = HashMap<i32, Option<Weak<File>>>;
 #[derive(Debug)]
 pub(crate) struct Directory {
     table: Arc<FileTable>,
-    nodes: Mutex<Nodes>,
+    nodes: Arc<Mutex<Nodes>>,
+    space: SpaceWatch,
     handles: Mutex<Slab<Handle>>,
     callers: Mutex<Callers>,
     open_files: Mutex<OpenFiles>,
@@ -120,9 +135,12 @@ impl Directory {
         // A quarter is for nodes, a half for what programs have open, the rest for everything else.
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let for_nodes = (descriptors / 4).min(NODE_DESCRIPTORS_MAX) as usize;
+        let same = root.try_clone()?;
+        let nodes = Arc::new(Mutex::new(Nodes::new(root, for_nodes)?));
         Ok(Self {
             table: Arc::default(),
-            nodes: Mutex::new(Nodes::new(root, for_nodes)?),
+            space: SpaceWatch::start(same, Arc::clone(&nodes))?,
+            nodes,
             handles: Mutex::default(),
             callers: Mutex::default(),
             open_files: Mutex::new(OpenFiles::new((descriptors / 2) as usize)),
@@ -197,12 +215,16 @@ impl Tree for Directory {
         }
     }
 
-    fn place(&self, range: &Range) -> Result<Option<Place>, Errno> {
-        self.place_of(range)
+    fn place(&self, header: &Header, range: &Range) -> Result<Option<Place>, Errno> {
+        self.place_of(header, range)
     }
 
     fn file(&self, _: u64, handle: u64) -> Result<FileId, Errno> {
         self.table_file(handle)
+    }
+
+    fn no_space(&self) {
+        self.space.is_full();
     }
 
     fn sync_whole(&self, file: FileId) {
@@ -244,7 +266,19 @@ impl Tree for Directory {
         match *operation {
             Operation::Forget { lookups } => self.forget([(header.node, lookups)]),
             Operation::BatchForget { pairs } => self.forget(protocol::forgotten(pairs)),
-            _ => return Some(self.on_opening(header, group, operation)),
+            _ => {
+                // The right to what takes space is the caller's.
+                let caller = header.caller().filter(|_| operation.takes_space());
+                let _acting = match caller.map(Caller::act).transpose() {
+                    Ok(acting) => acting,
+                    Err(e) => return Some(Err(e.into())),
+                };
+                let reply = self.on_opening(header, group, operation);
+                if reply.as_ref().is_err_and(|e| e.is_no_space()) {
+                    self.space.is_full();
+                }
+                return Some(reply);
+            }
         }
         None
     }

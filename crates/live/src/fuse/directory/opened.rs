@@ -7,12 +7,14 @@
 use super::attributes::shed;
 use super::by_descriptor::{open_at, proc_path};
 use super::names::set_mask;
-use super::{Directory, Handle, LENDING, VALID_S, lock};
+use super::{Directory, Handle, LENDING, Other, VALID_S, lock};
 use crate::bio::{Errno, FileId, Op};
 use crate::fuse::front::Place;
 use crate::fuse::open_files::Opener;
 use crate::fuse::protocol::{self, Attr, Header, Operation, Reply, opened};
 use crate::fuse::range::Range;
+use crate::opening::waits;
+use crate::rights::Caller;
 use crate::store::is_in_memory;
 use fairhead_core::units::Sector;
 use rustix::fs::{OFlags, SeekFrom};
@@ -23,6 +25,8 @@ use std::sync::Arc;
 
 /// What direct I/O needs.
 const ALIGN: u64 = 4096;
+/// The most callers besides the first one that an open file has numbers for.
+const OTHERS_MAX: usize = 16;
 /// The most descriptors of a file that a program has open: twice two.
 const DESCRIPTORS_MAX: usize = 4;
 
@@ -31,7 +35,7 @@ impl Directory {
     pub(super) fn on_opening(&self, header: &Header, group: &str, operation: &Operation<'_>) -> Reply {
         let opener = Opener::new(group, header.uid);
         let reply = match *operation {
-            Operation::Open { flags } => self.open_node(header.node, &opener, flags, None),
+            Operation::Open { flags } => self.open_node(header, header.node, &opener, flags, None),
             Operation::Create { name, flags, mode, umask } => {
                 set_mask(umask);
                 self.create(header, &opener, name, flags, mode)
@@ -52,7 +56,14 @@ impl Directory {
     ///
     /// # Errors
     /// `ENFILE` if the client has its share of open files.
-    fn open_node(&self, node: u64, opener: &Opener, flags: u32, made: Option<File>) -> Reply {
+    fn open_node(
+        &self,
+        header: &Header,
+        node: u64,
+        opener: &Opener,
+        flags: u32,
+        made: Option<File>,
+    ) -> Reply {
         let path = self.node(node)?;
         let is_appended = flags as i32 & libc::O_APPEND != 0;
         let flags = flags as i32
@@ -83,11 +94,12 @@ impl Directory {
         // Opened at once, so that a second way to it is of no use.
         let is_at_once = self.in_memory == Some(meta.dev());
         let is_in_memory = is_at_once || is_in_memory(&file);
+        let caller = header.caller().unwrap_or(Caller::UNKNOWN);
         // The table has a file in memory twice.
         let descriptors = if is_in_memory { 2 } else { 1 };
         let add = |file: Arc<File>| {
             lock(&self.open_files).take(opener, descriptors)?;
-            let file = self.table.add(file);
+            let file = self.table.add_for(caller, file);
             lock(&self.openers).insert(file, (opener.clone(), descriptors));
             Ok::<_, Errno>(file)
         };
@@ -103,7 +115,8 @@ impl Directory {
             nodes.region(node, size)
         };
         let is_direct = flags & libc::O_DIRECT != 0;
-        let file = Handle::File { file, buffered, direct, start, is_direct, size };
+        let (opener, others) = (caller, Vec::new());
+        let file = Handle::File { file, buffered, direct, start, is_direct, size, opener, others };
         let handle = lock(&self.handles).insert(file);
         // Otherwise a program that waits for direct I/O could not be interrupted.
         let how = if is_direct { opened::DIRECT_IO } else { 0 };
@@ -134,7 +147,16 @@ impl Directory {
         let file = match open_at(&folder, name, how | OFlags::EXCL, mode & !LENDING) {
             // It is there, or was made a moment ago.
             Err(Errno(libc::EEXIST)) if !wished.contains(OFlags::EXCL) => {
-                open_at(&folder, name, how, mode & !LENDING)?
+                let how = how | OFlags::NONBLOCK | OFlags::NOCTTY;
+                let file = open_at(&folder, name, how, mode & !LENDING).map_err(looked_up_again)?;
+                // A FIFO or device is the kernel's to open, once it has looked the name up again.
+                if !file.metadata()?.is_file() {
+                    return Err(Errno(libc::ESTALE));
+                }
+                if self.at_once().is_empty() {
+                    waits(&file)?;
+                }
+                file
             }
             made => {
                 let file = made?;
@@ -143,7 +165,7 @@ impl Directory {
             }
         };
         let (node, attr) = self.look_up(header.node, name)?;
-        self.created(node, attr, opener, flags, file)
+        self.created(header, (node, attr), opener, flags, file)
     }
 
     /// A file without a name, in the file system of the folder.
@@ -160,14 +182,21 @@ impl Directory {
         }
         let path = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(proc_path(&file))?;
         let (node, attr) = self.know(path, None)?;
-        self.created(node, attr, opener, flags, file)
+        self.created(header, (node, attr), opener, flags, file)
     }
 
     /// The answer to who made a file and has it open.
-    fn created(&self, node: u64, attr: Attr, opener: &Opener, flags: u32, file: File) -> Reply {
+    fn created(
+        &self,
+        header: &Header,
+        (node, attr): (u64, Attr),
+        opener: &Opener,
+        flags: u32,
+        file: File,
+    ) -> Reply {
         let mut out = Vec::with_capacity(144);
         attr.entry(&mut out, node, VALID_S);
-        match self.open_node(node, opener, flags, Some(file)) {
+        match self.open_node(header, node, opener, flags, Some(file)) {
             Ok(opened) => out.extend(opened),
             Err(errno) => {
                 self.forget([(node, 1)]);
@@ -214,10 +243,10 @@ impl Directory {
     }
 
     /// Where the bytes of a range are for the disk; `None` if there is nothing to do.
-    pub(super) fn place_of(&self, range: &Range) -> Result<Option<Place>, Errno> {
+    pub(super) fn place_of(&self, header: &Header, range: &Range) -> Result<Option<Place>, Errno> {
         let (file, buffered, direct, start, is_direct, size) =
             match lock(&self.handles).get(range.handle as usize) {
-                Some(Handle::File { file, buffered, direct, start, is_direct, size }) => {
+                Some(Handle::File { file, buffered, direct, start, is_direct, size, .. }) => {
                     (Arc::clone(file), *buffered, *direct, *start, *is_direct, *size)
                 }
                 _ => return Err(Errno(libc::EBADF)),
@@ -237,10 +266,37 @@ impl Directory {
                 None => Place { file: buffered, sector, len: answered, answered, fua: false, has_shed },
             }));
         }
+        let (buffered, direct) = match header.caller() {
+            Some(caller) => self.numbers_for(caller, range.handle)?,
+            None => (buffered, direct),
+        };
         let direct = direct.filter(|_| is_aligned && u64::from(range.len).is_multiple_of(ALIGN));
         let (file, len) = (direct.unwrap_or(buffered), range.len);
         let place = Place { file, sector, len, answered: len, fua: range.fua && is_direct, has_shed };
         Ok((range.len > 0).then_some(place))
+    }
+
+    /// The numbers of an open file for a caller that writes to it, through the page cache and past it.
+    fn numbers_for(&self, caller: Caller, handle: u64) -> Result<(FileId, Option<FileId>), Errno> {
+        let mut handles = lock(&self.handles);
+        let Some(Handle::File { buffered, direct, opener, others, .. }) = handles.get_mut(handle as usize)
+        else {
+            return Err(Errno(libc::EBADF));
+        };
+        if caller == *opener {
+            return Ok((*buffered, *direct));
+        }
+        let known = others.iter().find(|other| other.caller == caller);
+        // With too many callers, the next ones have the rights of one before them, but not of root.
+        let is_full = others.len() >= OTHERS_MAX;
+        let known = known.or_else(|| others.iter().find(|other| is_full && other.caller.uid != 0));
+        if let Some(other) = known {
+            return Ok((other.buffered, other.direct));
+        }
+        let again = |file| self.table.again_for(caller, file);
+        let other = Other { caller, buffered: again(*buffered), direct: direct.map(again) };
+        others.push(other);
+        Ok((other.buffered, other.direct))
     }
 
     /// The number in the table that an open file has for the page cache.
@@ -254,7 +310,10 @@ impl Directory {
     /// A handle is used no more. Returns the files of the table that it had.
     pub(super) fn let_go(&self, handle: u64) -> Vec<FileId> {
         match lock(&self.handles).try_remove(handle as usize) {
-            Some(Handle::File { buffered, direct, .. }) => [buffered].into_iter().chain(direct).collect(),
+            Some(Handle::File { buffered, direct, others, .. }) => {
+                let others = others.iter().flat_map(|other| [Some(other.buffered), other.direct]);
+                [Some(buffered), direct].into_iter().chain(others).flatten().collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -268,4 +327,9 @@ impl Directory {
             lock(&self.open_files).give_back(&opener, descriptors);
         }
     }
+}
+
+/// What a FIFO without a reader or a socket says, which is not for this process to open.
+const fn looked_up_again(errno: Errno) -> Errno {
+    if errno.0 == libc::ENXIO { Errno(libc::ESTALE) } else { errno }
 }

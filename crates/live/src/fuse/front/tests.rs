@@ -14,7 +14,7 @@ impl Tree for Folder {
     fn terms(&self) -> Terms {
         Terms { background_max: 0, data_max: DATA_MAX, flags: 0 }
     }
-    fn place(&self, range: &Range) -> Result<Option<Place>, Errno> {
+    fn place(&self, _: &Header, range: &Range) -> Result<Option<Place>, Errno> {
         let (sector, len) = (Sector(range.offset / 512), range.len);
         Ok(Some(Place { file: FileId(0), sector, len, answered: len, fua: false, has_shed: false }))
     }

@@ -24,6 +24,7 @@ mod keys;
 pub(super) mod relay;
 
 use crate::error::{Error, ErrorKind};
+use crate::opening::read_file;
 use relay::Threads;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::{self, PemObject};
@@ -34,6 +35,9 @@ use rustls::{RootCertStore, ServerConfig};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The most bytes of a file of certificates, keys or revocations.
+const PEM_MAX: u64 = 16 << 20;
 
 /// Whether clients can use TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -84,7 +88,8 @@ impl Tls {
             |path: &Path, why: String| Error::new(ErrorKind::File, format!("TLS: {}: {why}", path.display()));
         let (cert, key) = (options.file("server-cert.pem"), options.file("server-key.pem"));
         let chain: Vec<CertificateDer<'static>> = certificates(&cert)?;
-        let secret = PrivateKeyDer::from_pem_file(&key).map_err(|e| wrong(&key, pem_error(&e)))?;
+        let secret = read_file(&key, PEM_MAX).map_err(|e| wrong(&key, e.to_string()))?;
+        let secret = PrivateKeyDer::from_pem_slice(&secret).map_err(|e| wrong(&key, pem_error(&e)))?;
         let secret = keys::of_usual_length(secret);
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -119,8 +124,9 @@ fn verifier(
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
     let path = options.file("ca-crl.pem");
     if path.exists() {
-        let lists = CertificateRevocationListDer::pem_file_iter(&path).and_then(Iterator::collect);
-        let lists: Vec<_> = lists.map_err(|e| wrong(&path, pem_error(&e)))?;
+        let lists = read_file(&path, PEM_MAX).map_err(|e| wrong(&path, e.to_string()))?;
+        let lists = CertificateRevocationListDer::pem_slice_iter(&lists).collect::<Result<Vec<_>, _>>();
+        let lists = lists.map_err(|e| wrong(&path, pem_error(&e)))?;
         builder =
             builder.with_crls(lists).only_check_end_entity_revocation().allow_unknown_revocation_status();
     }
@@ -129,8 +135,9 @@ fn verifier(
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let wrong = |why: String| Error::new(ErrorKind::File, format!("TLS: {}: {why}", path.display()));
-    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let all: Vec<_> = all.map_err(|e| wrong(pem_error(&e)))?;
+    let all = read_file(path, PEM_MAX).map_err(|e| wrong(e.to_string()))?;
+    let all = CertificateDer::pem_slice_iter(&all).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|e| wrong(pem_error(&e)))?;
     if all.is_empty() { Err(wrong("there is no certificate in it".to_owned())) } else { Ok(all) }
 }
 
