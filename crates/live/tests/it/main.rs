@@ -17,6 +17,7 @@ mod scratch;
 mod confine;
 mod disk;
 mod emulate;
+mod idle_share;
 mod idle_tasks;
 mod mount_ends;
 mod mount_suites;

@@ -4,7 +4,7 @@ use crate::sched::bfq::Bfq;
 use crate::sched::bfq::engine::queue::Queue;
 use crate::sched::bfq::rules::idle::{Candidate, Load};
 use crate::sched::bfq::view::QueueId;
-use crate::units::{Class, Duration, Sectors};
+use crate::units::{Class, Duration, Instant, Sectors};
 
 /// A queue, as the rule looks at it.
 #[derive(Clone, Copy)]
@@ -123,6 +123,25 @@ impl Bfq {
     #[inline(always)]
     pub(crate) fn idle_period(&self, q: QueueId) -> Option<Duration> {
         self.rules.idle.period(&self.load(), &self.candidate(q))
+    }
+
+    /// For how long it may idle for `q`, if it would for `wanted`; `None`: not at all.
+    #[inline]
+    pub(crate) fn idle_allowed(&mut self, now: Instant, q: QueueId, wanted: Duration) -> Option<Duration> {
+        if self.setting.strict {
+            return Some(wanted);
+        }
+        let past = &self.queues[q].past;
+        self.idle_share.allow(now, wanted, |limit| past.thinks_within(limit))
+    }
+
+    /// Something has happened: whether the disk is idle on purpose from now on.
+    #[inline(always)]
+    pub(crate) fn watch_idling(&mut self, now: Instant) {
+        let Self { idle_share, queues, in_service, queued, in_flight, .. } = self;
+        idle_share.watch(now, || {
+            *queued > 0 && *in_flight == 0 && in_service.is_some_and(|q| queues[q].waiting)
+        });
     }
 
     /// Whether the requests of `q` jump about.
