@@ -52,8 +52,9 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     if let Some(path) = &control.socket {
         Mount::refuse_inside(&args.at, path, "a control socket").map_err(refused)?;
     }
-    let confinement = confine::begin_mount(args.no_confinement, needs(&control))?;
+    // Before the process is confined, so that a device can be measured.
     let about = options.clone().on([args.source.as_path()]).about();
+    let confinement = confine::begin_mount(args.no_confinement, needs(&control))?;
     let mount = Mount::directory(options, &args.source, &args.at).map_err(refused)?;
     let _control = control::start(&control, mount.disk()).map_err(refused)?;
     for (path, change) in &groups {

@@ -56,7 +56,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let mut control = control::options(&args.control, args.insecure_remote)?;
     let disk = disk(args)?;
     let images = exports.iter().map(|w| &w.export.file).chain(devices.iter().map(|w| &w.device.file));
-    let about = disk.clone().on(images.map(PathBuf::as_path));
+    // Before the process is confined, so that a device can be measured.
+    let about = disk.clone().on(images.map(PathBuf::as_path)).about();
     exports.iter().for_each(|w| files::will_read(&w.export.file));
     devices.iter().for_each(|w| files::will_read(&w.device.file));
     Outputs::default().file("--record", args.record.as_deref()).check()?;
@@ -88,7 +89,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let waiting =
         |w: &WantedDevice| format!("listening on {} for a virtual machine", w.device.socket.display());
     devices.iter().for_each(|w| out::note(&waiting(w)));
-    out::note(&about.about());
+    out::note(&about);
     if let Some(launcher) = launcher {
         let place = server.addresses().first().cloned();
         let place = place.unwrap_or_else(|| Listen::Unix(devices[0].device.socket.clone()));

@@ -732,10 +732,8 @@ impl Bfq {
         let queue = &self.queues[q];
         let (sync, empty, drained) = (queue.sync, queue.next_rq.is_none(), queue.in_flight == 0);
         self.rules_completed_in_slot(cx.now, q, sync);
-        if empty && self.better_to_idle(q) {
-            if !drained || self.start_idling(cx, q) {
-                return true;
-            }
+        if empty && self.will_idle(cx.now, q) && (!drained || self.start_idling(cx, q)) {
+            return true;
         }
         if self.may_time_out(cx.now, q) {
             self.expire(cx, Expire::BudgetTimeout);

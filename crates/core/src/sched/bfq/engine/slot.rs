@@ -99,7 +99,7 @@ impl Bfq {
             }
             return Verdict::Serve(q, why);
         }
-        if queue.waiting || (queue.in_flight > 0 && self.better_to_idle(q)) {
+        if queue.waiting || (queue.in_flight > 0 && self.will_idle(cx.now, q)) {
             return match self.choose_injected(cx, q) {
                 Some((other, why)) => Verdict::Serve(other, why),
                 None => Verdict::Wait,

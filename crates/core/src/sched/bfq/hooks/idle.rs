@@ -127,7 +127,7 @@ impl Bfq {
 
     /// For how long it may idle for `q`, if it would for `wanted`; `None`: not at all.
     #[inline]
-    pub(crate) fn idle_allowed(&mut self, now: Instant, q: QueueId, wanted: Duration) -> Option<Duration> {
+    pub(crate) fn idle_allowed(&self, now: Instant, q: QueueId, wanted: Duration) -> Option<Duration> {
         if self.setting.strict {
             return Some(wanted);
         }
@@ -135,13 +135,21 @@ impl Bfq {
         self.idle_share.allow(now, wanted, |limit| past.thinks_within(limit))
     }
 
-    /// Something has happened: whether the disk is idle on purpose from now on.
+    /// Whether the disk is to idle for `q`, which has nothing to send, now or when its requests at the device
+    /// are done, and may. If it may not, it is not kept from others before either.
+    #[inline]
+    pub(crate) fn will_idle(&self, now: Instant, q: QueueId) -> bool {
+        self.better_to_idle(q)
+            && (!self.idle_share.is_bounded()
+                || self.idle_period(q).is_none_or(|wanted| self.idle_allowed(now, q, wanted).is_some()))
+    }
+
+    /// Something has happened: whether requests wait from now on though the disk could have them. That one is
+    /// injected now and then changes little for the others.
     #[inline(always)]
     pub(crate) fn watch_idling(&mut self, now: Instant) {
-        let Self { idle_share, queues, in_service, queued, in_flight, .. } = self;
-        idle_share.watch(now, || {
-            *queued > 0 && *in_flight == 0 && in_service.is_some_and(|q| queues[q].waiting)
-        });
+        let Self { idle_share, queues, in_service, queued, .. } = self;
+        idle_share.watch(now, || *queued > 0 && in_service.is_some_and(|q| queues[q].waiting));
     }
 
     /// Whether the requests of `q` jump about.
