@@ -478,7 +478,8 @@ impl Disk {
         settings.timeout = options.timeout.or(settings.timeout);
         limits.queue_depth = options.depth.unwrap_or_else(|| Depth::usual(facts.is_rotational, facts.queue));
         settings.adaptive_depth = options.depth.is_none() && emulation.is_none() && facts.can_adapt();
-        limits.idle_share = (!options.idles_freely).then_some(if facts.is_rotational { IDLE_SHARE } else { 0 });
+        limits.idle_share =
+            (!options.idles_freely).then_some(if facts.is_rotational { IDLE_SHARE } else { 0 });
         limits.one_youth = true;
         settings
     }
