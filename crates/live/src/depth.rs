@@ -222,13 +222,26 @@ fn judged(facts: Facts, device: u64, path: &Path, disk: &Path) -> Facts {
     let source = known.unwrap_or_else(|| {
         let name = disk.canonicalize().ok().and_then(|disk| Some(Path::new("/dev").join(disk.file_name()?)));
         let of_device = name.and_then(|name| random_read(&name));
-        of_device.or_else(|| random_read(path)).map_or(Source::Unmeasured, Source::Measured)
+        let time = of_device.or_else(|| random_read(path)).or_else(|| beside(device, path));
+        time.map_or(Source::Unmeasured, Source::Measured)
     });
     measured.insert(device, source);
     match source {
         Source::Measured(time) => Facts { is_rotational: time > HEAD_LEAST, source, ..facts },
         _ => Facts { source, ..facts },
     }
+}
+
+/// The number of files beside one that has no data that are looked at.
+const BESIDE: usize = 200;
+
+/// [`random_read`] of another file on a device: this program, or one in the folder of `path`.
+fn beside(device: u64, path: &Path) -> Option<Duration> {
+    let folder = if path.is_dir() { path } else { path.parent()? };
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().take(BESIDE).map(|entry| entry.path());
+    let is_there =
+        |file: &PathBuf| file.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.dev() == device);
+    std::env::current_exe().into_iter().chain(files).filter(is_there).find_map(|file| random_read(&file))
 }
 
 /// A random read that takes longer has to wait for a head.
