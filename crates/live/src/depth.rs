@@ -1,11 +1,11 @@
 //! How many ios a disk has at a time: by its kind, and by how long it takes for them.
 //!
 //! **A disk with a head** has as many as its own queue takes, up to 32, as under a kernel; one whose queue is
-//! unknown begins with 32 and adapts, as one without a head does. A scheduler decides about what is not at the disk yet, so one at a time would be best for
-//! its decisions; but a drive that sees several random requests serves them in the order of its arm and
-//! rotation. On the model of a 7200 rpm drive, 29 random readers of 4 KiB get 2.7 MiB/s with 31 and 1.0 with
-//! one (docs/live-fairness.md). Schedulers that need the disk for a single reader (BFQ, CFQ, AS) keep the
-//! others' requests back themselves.
+//! unknown begins with 32 and adapts, as one without a head does. A scheduler decides about what is not at
+//! the disk yet, so one at a time would be best for its decisions; but a drive that sees several random
+//! requests serves them in the order of its arm and rotation. On the model of a 7200 rpm drive, 29 random
+//! readers of 4 KiB get 2.7 MiB/s with 31 and 1.0 with one (docs/live-fairness.md). Schedulers that need the
+//! disk for a single reader (BFQ, CFQ, AS) keep the others' requests back themselves.
 //!
 //! **A disk without a head** does several at once; how many do it good is seen from how long it takes for
 //! them. It begins with 32. Of each 64 ios in a row that the disk is done with, the mean time that it had one
@@ -25,9 +25,10 @@
 //! partition's disk, and of what is behind an overlay or a file system that makes up its device's number. A
 //! device that is made of others (LVM, RAID) has the shortest of their queues. What is in memory has no head.
 //!
-//! **A virtual disk** (virtio, Xen, NBD, a loop device, or one that is made of such) says that it has a head, as
-//! the kernel takes that for granted. So its random reads are measured, once for each device: a few dozen of
-//! 4 KiB, past the page cache, for at most 200 ms. If they take 1 ms or less, half of them, it has none.
+//! **A virtual disk** (virtio, Xen, NBD, a loop device, or one that is made of such) says that it has a
+//! head, as the kernel takes that for granted. So its random reads are measured, once for each device: a few
+//! dozen of 4 KiB, past the page cache, for at most 200 ms. If they take 1 ms or less, half of them, it has
+//! none.
 //!
 //! What it does not do: see to the disk's own cache.
 

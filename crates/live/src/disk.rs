@@ -78,7 +78,7 @@ pub struct DiskOptions {
     config: AnyConfig,
     settings: Settings,
     emulate: Option<DeviceParams>,
-    depth: Option<u16>,
+    pub(crate) depth: Option<u16>,
     threads: Option<u32>,
     timeout: Option<Duration>,
     capacity: u32,
@@ -201,37 +201,14 @@ impl DiskOptions {
         self
     }
 
-    /// The disk may be idle on purpose for as long as the tunables of the scheduler say. Default: for at most a
-    /// tenth of any second on a disk with a head, and not at all on others, but for tasks that are known to
-    /// send their next request at once (see [`Limits::idle_share`](fairhead_core::Limits::idle_share)).
+    /// The disk may be idle on purpose for as long as the tunables of the scheduler say. Default: for at
+    /// most a tenth of any second on a disk with a head, and not at all on others, but for tasks that are
+    /// known to send their next request at once (see
+    /// [`Limits::idle_share`](fairhead_core::Limits::idle_share)).
     #[must_use]
     pub const fn idles_freely(mut self) -> Self {
         self.idles_freely = true;
         self
-    }
-
-    /// Options as these, for a disk of these files or folders: to say something [about](Self::about) it.
-    #[must_use]
-    pub fn on<'a>(self, files: impl IntoIterator<Item = &'a Path>) -> Self {
-        self.files(files.into_iter().map(|path| (path.to_owned(), true)))
-    }
-
-    /// Says how many requests the disk may have at a time, whether it has a head, and why.
-    #[must_use]
-    pub fn about(&self) -> String {
-        let facts = self.facts();
-        let depth = match self.depth {
-            Some(depth) => format!("{depth}, as set"),
-            None => {
-                let how = match (facts.can_adapt(), facts.queue) {
-                    (true, _) => "at first, and adapts",
-                    (false, Some(_)) => "as its queue takes",
-                    (false, None) => "as its queue is not known",
-                };
-                format!("{} {how}", Depth::usual(facts.is_rotational, facts.queue))
-            }
-        };
-        format!("{facts}; depth {depth}")
     }
 
     /// Records the events and decisions of the elevator in a file, for

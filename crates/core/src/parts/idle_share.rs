@@ -1,10 +1,11 @@
 //! How much of the time the disk may be idle on purpose while requests wait: a bucket of idle time.
 //!
-//! The bucket begins full, with half of what a second may have in it, and gets the other half each second;
-//! so no second has more than its share. What empties it is time in which the disk is kept for a task that has
-//! nothing to send, though others' requests wait: [`IdleShare::watch`] is asked with every event. When it is empty there is
-//! no more idling, but for a task that is known to send its next request at once ([`IdleShare::quick`]):
-//! to wait for that one costs a small part of a request, and keeps the weights and the order of streams.
+//! The bucket begins full, with half of what a second may have in it, and gets the other half each second; so
+//! no second has more than its share. What empties it is time in which the disk is kept for a task that has
+//! nothing to send, though others' requests wait: [`IdleShare::watch`] is asked with every event. When it is
+//! empty there is no more idling, but for a task that is known to send its next request at once
+//! ([`IdleShare::quick`]): to wait for that one costs a small part of a request, and keeps the weights and
+//! the order of streams.
 //!
 //! ```text
 //!   share 10 %    left   50 ms ▇▇▇▇▆▅▄▃▂▁     ▁▁▁▂▁▁    + 50 ms a second

@@ -1,5 +1,5 @@
-//! Tenants that think, and reconnect as new tasks, beside each other: how long they wait and how long the disk
-//! is idle meanwhile, in virtual time.
+//! Tenants that think, and reconnect as new tasks, beside each other: how long they wait and how long the
+//! disk is idle meanwhile, in virtual time.
 
 use crate::chance::Chance;
 use fairhead_core::sched::any::{AnyConfig, preset};
