@@ -12,7 +12,7 @@ use crate::emulate;
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
-use crate::schedulers::choose_for_live;
+use crate::schedulers::{choose_for_live, sets_idling};
 use crate::share;
 use fairhead_lab::tunables::{self, Scheduler};
 
@@ -26,6 +26,9 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     let mut options = DiskOptions::new::<PathBuf>([]).config(schedulers[0].config);
     if let Some(depth) = args.depth {
         options = options.depth(depth);
+    }
+    if sets_idling(&args.set) {
+        options = options.idles_freely();
     }
     if let Some(text) = &args.timeout {
         options = options.timeout(plan::positive_time("--timeout", text)?);
@@ -50,6 +53,8 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     if let Some(path) = &control.socket {
         Mount::refuse_inside(&args.at, path, "a control socket").map_err(refused)?;
     }
+    // Before the process is confined, so that a device can be measured.
+    let about = options.clone().on([args.source.as_path()]).about();
     let confinement = confine::begin_mount(args.no_confinement, needs(&control))?;
     let mount = Mount::directory(options, &args.source, &args.at).map_err(refused)?;
     let _control = control::start(&control, mount.disk()).map_err(refused)?;
@@ -59,7 +64,7 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     let is_over_uring = transport != Transport::Dev && Transport::missing().is_none();
     let way = if is_over_uring { "io_uring" } else { "/dev/fuse" };
     let (source, at) = (args.source.display(), args.at.display());
-    let what = format!("{at} is {source}, scheduled by {}, over {way}; Ctrl-C ends it", args.sched);
+    let what = format!("{at} is {source}, scheduled by {}, over {way}, {about}; Ctrl-C ends it", args.sched);
     emulate::serve((&mount, &args.at), &what, confinement)
 }
 

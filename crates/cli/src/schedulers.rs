@@ -106,6 +106,15 @@ fn choose_linked(name: &str) -> Result<Named, CliError> {
     Ok(schedulers::choose_scheduler(name)?)
 }
 
+/// Whether tunables that are set say how long the disk idles: what a user sets wins over the bound that live
+/// disks have.
+pub(crate) fn sets_idling(set: &[String]) -> bool {
+    set.iter().any(|text| {
+        let name = text.split('=').next().unwrap_or_default();
+        matches!(name.rsplit('.').next(), Some("slice_idle" | "strict_guarantees"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

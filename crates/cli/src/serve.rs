@@ -2,7 +2,7 @@
 //! the disk.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -55,6 +55,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let tls = tls(args)?;
     let mut control = control::options(&args.control, args.insecure_remote)?;
     let disk = disk(args)?;
+    let images = exports.iter().map(|w| &w.export.file).chain(devices.iter().map(|w| &w.device.file));
+    // Before the process is confined, so that a device can be measured.
+    let about = disk.clone().on(images.map(PathBuf::as_path)).about();
     exports.iter().for_each(|w| files::will_read(&w.export.file));
     devices.iter().for_each(|w| files::will_read(&w.device.file));
     Outputs::default().file("--record", args.record.as_deref()).check()?;
@@ -87,6 +90,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let waiting =
         |w: &WantedDevice| format!("listening on {} for a virtual machine", w.device.socket.display());
     devices.iter().for_each(|w| out::note(&waiting(w)));
+    out::note(&about);
     if let Some(launcher) = launcher {
         let place = server.addresses().first().cloned();
         let place = place.unwrap_or_else(|| Listen::Unix(devices[0].device.socket.clone()));
@@ -145,6 +149,9 @@ fn disk(args: &ServeArgs) -> Result<DiskOptions, CliError> {
     let mut disk = DiskOptions::new::<&str>([]).config(scheduler(args)?).direct(!args.cached);
     if let Some(depth) = args.depth {
         disk = disk.depth(depth);
+    }
+    if crate::schedulers::sets_idling(&args.set) {
+        disk = disk.idles_freely();
     }
     if let Some(threads) = args.threads {
         disk = disk.threads(threads.into());

@@ -1,11 +1,11 @@
 //! How many ios a disk has at a time: by its kind, and by how long it takes for them.
 //!
 //! **A disk with a head** has as many as its own queue takes, up to 32, as under a kernel; one whose queue is
-//! unknown has one. A scheduler decides about what is not at the disk yet, so one at a time would be best for
-//! its decisions; but a drive that sees several random requests serves them in the order of its arm and
-//! rotation. On the model of a 7200 rpm drive, 29 random readers of 4 KiB get 2.7 MiB/s with 31 and 1.0 with
-//! one (docs/live-fairness.md). Schedulers that need the disk for a single reader (BFQ, CFQ, AS) keep the
-//! others' requests back themselves.
+//! unknown begins with 32 and adapts, as one without a head does. A scheduler decides about what is not at
+//! the disk yet, so one at a time would be best for its decisions; but a drive that sees several random
+//! requests serves them in the order of its arm and rotation. On the model of a 7200 rpm drive, 29 random
+//! readers of 4 KiB get 2.7 MiB/s with 31 and 1.0 with one (docs/live-fairness.md). Schedulers that need the
+//! disk for a single reader (BFQ, CFQ, AS) keep the others' requests back themselves.
 //!
 //! **A disk without a head** does several at once; how many do it good is seen from how long it takes for
 //! them. It begins with 32. Of each 64 ios in a row that the disk is done with, the mean time that it had one
@@ -25,14 +25,23 @@
 //! partition's disk, and of what is behind an overlay or a file system that makes up its device's number. A
 //! device that is made of others (LVM, RAID) has the shortest of their queues. What is in memory has no head.
 //!
-//! What it does not do: see to the disk's own cache, or find out that a device without a head says that it
-//! has one, as some virtual disks do; such a one wants `--depth`.
+//! **A virtual disk** (virtio, Xen, NBD, a loop device, or one that is made of such) says that it has a
+//! head, as the kernel takes that for granted. So its random reads are measured, once for each device: a few
+//! dozen of 4 KiB, past the page cache, for at most 200 ms. If they take 1 ms or less, half of them, it has
+//! none.
+//!
+//! What it does not do: see to the disk's own cache.
 
+use crate::buffer::Pool;
+use crate::clock::Clock;
 use fairhead_core::units::Duration;
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::fmt::{self, Display};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The smallest depth of a disk without a head, unless a depth is set.
 //= docs/reference/live.md#8-rules-of-the-engine, "8 to 32 on an SSD"
@@ -72,7 +81,7 @@ impl Depth {
 
     /// What a disk begins with by default; `queue` is what its own queue takes, if that is known.
     pub(crate) fn usual(is_rotational: bool, queue: Option<u16>) -> u16 {
-        if is_rotational { queue.map_or(1, |queue| queue.clamp(1, MOST)) } else { MOST }
+        queue.filter(|_| is_rotational).map_or(MOST, |queue| queue.clamp(1, MOST))
     }
 
     /// How many ios the disk may have.
@@ -125,6 +134,44 @@ pub(crate) struct Facts {
     pub(crate) is_rotational: bool,
     /// How many requests its own queue takes.
     pub(crate) queue: Option<u16>,
+    /// How that is known.
+    pub(crate) source: Source,
+}
+
+/// How it is known whether a disk has a head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Source {
+    /// The kernel knows its device, or it is in memory.
+    #[default]
+    Kernel,
+    /// It is a virtual disk, and half of its random reads took at most this.
+    Measured(Duration),
+    /// It is a virtual disk, and there was nothing to read: the kernel's word is all there is.
+    Unmeasured,
+    Model,
+    Caller,
+}
+
+impl Facts {
+    /// Whether the depth follows how long the disk takes, unless it is set or there is a model.
+    pub(crate) const fn can_adapt(&self) -> bool {
+        !matches!(self.source, Source::Model) && (!self.is_rotational || self.queue.is_none())
+    }
+}
+
+impl Display for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.is_rotational { "a disk with a head" } else { "a disk without a head" };
+        match self.source {
+            Source::Kernel => write!(f, "{what}, as the kernel says"),
+            Source::Measured(time) => {
+                write!(f, "{what}: a virtual one, whose random reads take {} us", time.as_us())
+            }
+            Source::Unmeasured => write!(f, "{what}, as the kernel says of a virtual one; not measured"),
+            Source::Model => write!(f, "{what}, as its model says"),
+            Source::Caller => write!(f, "{what}, as set"),
+        }
+    }
 }
 
 impl Facts {
@@ -143,12 +190,105 @@ fn find(path: &Path) -> Option<Facts> {
         let behind = behind(&mounts, &format!("{major}:{minor}"));
         return find(&behind.filter(|behind| behind != path)?);
     }
+    let number = device;
     let device = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
     // A partition's queue is its disk's.
     let disk = if device.join("queue").exists() { device } else { device.join("..") };
     let is_rotational =
         fs::read_to_string(disk.join("queue/rotational")).is_ok_and(|text| text.trim() == "1");
-    Some(Facts { is_rotational, queue: queue(&disk) })
+    let facts = Facts { is_rotational, queue: queue(&disk), source: Source::Kernel };
+    Some(if is_rotational && is_virtual(&disk) { judged(facts, number, path, &disk) } else { facts })
+}
+
+/// Whether a disk, given its folder in sysfs, is virtual, or made of such: what it says of its head is what
+/// its driver takes for granted.
+fn is_virtual(disk: &Path) -> bool {
+    let name = disk.canonicalize().ok().and_then(|disk| Some(disk.file_name()?.to_str()?.to_owned()));
+    let is_named = name.is_some_and(|name| {
+        ["vd", "xvd", "loop", "nbd", "rbd", "ublk"].iter().any(|prefix| name.starts_with(prefix))
+    });
+    let vendor = fs::read_to_string(disk.join("device/vendor")).unwrap_or_default();
+    let is_made = ["QEMU", "VMware", "Msft", "Google"].contains(&vendor.trim());
+    let mut parts = fs::read_dir(disk.join("slaves")).into_iter().flatten().flatten();
+    is_named || is_made || parts.any(|part| is_virtual(&part.path()) || is_virtual(&part.path().join("..")))
+}
+
+/// What was found out of a virtual disk, by the number of its device.
+static MEASURED: Mutex<BTreeMap<u64, Source>> = Mutex::new(BTreeMap::new());
+
+/// The facts of a virtual disk, measured if they were not yet. `path` is on it, or is it.
+fn judged(facts: Facts, device: u64, path: &Path, disk: &Path) -> Facts {
+    let mut measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = measured.get(&device).copied().filter(|source| *source != Source::Unmeasured);
+    let source = known.unwrap_or_else(|| {
+        let name = disk.canonicalize().ok().and_then(|disk| Some(Path::new("/dev").join(disk.file_name()?)));
+        let of_device = name.and_then(|name| random_read(&name));
+        let time = of_device.or_else(|| random_read(path)).or_else(|| beside(device, path));
+        time.map_or(Source::Unmeasured, Source::Measured)
+    });
+    measured.insert(device, source);
+    match source {
+        Source::Measured(time) => Facts { is_rotational: time > HEAD_LEAST, source, ..facts },
+        _ => Facts { source, ..facts },
+    }
+}
+
+/// The number of files beside one that has no data that are looked at.
+const BESIDE: usize = 200;
+
+/// [`random_read`] of another file on a device: this program, or one in the folder of `path`.
+fn beside(device: u64, path: &Path) -> Option<Duration> {
+    let folder = if path.is_dir() { path } else { path.parent()? };
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().take(BESIDE).map(|entry| entry.path());
+    let is_there =
+        |file: &PathBuf| file.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.dev() == device);
+    std::env::current_exe().into_iter().chain(files).filter(is_there).find_map(|file| random_read(&file))
+}
+
+/// A random read that takes longer has to wait for a head.
+const HEAD_LEAST: Duration = Duration::from_ms(1);
+const READS: u64 = 32;
+const READ: u64 = 4096;
+/// The longest time for all of them.
+const READS_MAX: Duration = Duration::from_ms(200);
+
+/// How long half of the random reads of a device or file take at most; `None` if it cannot be read past the
+/// page cache, or its disk would not be asked.
+fn random_read(path: &Path) -> Option<Duration> {
+    let flags = libc::O_DIRECT | libc::O_NONBLOCK;
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let (from, to) = readable(&mut file)?;
+    let (pool, clock) = (Pool::new(0), Clock::start());
+    let mut buffer = pool.buffer(READ as usize);
+    let mut times = Vec::new();
+    let (begin, mut chance) = (clock.now(), 0x9E37_79B9_7F4A_7C15_u64);
+    while (times.len() as u64) < READS && clock.now().saturating_since(begin) < READS_MAX {
+        chance ^= chance << 13;
+        chance ^= chance >> 7;
+        chance ^= chance << 17;
+        let at = from + chance % ((to - from) / READ) * READ;
+        let sent = clock.now();
+        file.read_exact_at(&mut buffer[..READ as usize], at).ok()?;
+        times.push(clock.now().saturating_since(sent));
+    }
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}
+
+/// The part of a file or device that has data: holes are not read from a disk.
+fn readable(file: &mut File) -> Option<(u64, u64)> {
+    let meta = file.metadata().ok()?;
+    let end = file.seek(SeekFrom::End(0)).ok()?;
+    let (from, to) = if meta.file_type().is_block_device() {
+        (0, end)
+    } else if meta.is_file() && meta.blocks() > 0 {
+        let from = rustix::fs::seek(&*file, rustix::fs::SeekFrom::Data(0)).ok()?;
+        (from.next_multiple_of(READ), rustix::fs::seek(&*file, rustix::fs::SeekFrom::Hole(from)).ok()?)
+    } else {
+        return None;
+    };
+    // A smaller part may be in the disk's own memory, all of it.
+    (to >= from + (1 << 20)).then_some((from, to / READ * READ))
 }
 
 /// How many requests the queue of a disk takes, given its folder in sysfs; the shortest queue of those that
@@ -203,7 +343,7 @@ mod tests {
     #[test]
     fn a_disk_with_a_head_has_what_its_queue_takes() {
         let with_head = [None, Some(0), Some(1), Some(4), Some(31), Some(254)].map(|q| Depth::usual(true, q));
-        assert_eq!(with_head, [1, 1, 1, 4, 31, MOST]);
+        assert_eq!(with_head, [MOST, 1, 1, 4, 31, MOST], "an unknown queue is no queue of one");
         assert_eq!(Depth::usual(false, Some(1)), MOST, "it adapts from there");
     }
 
@@ -250,10 +390,10 @@ mod tests {
         assert_eq!((depth.now(), depth.is_adaptive()), (MOST, true));
         assert_eq!(busy(&mut depth, 1, 1000, 1000), LEAST);
         let mut head = Depth::new(Depth::usual(true, None), false);
-        assert_eq!(busy(&mut head, 1, 10_000, 1000), 1);
+        assert_eq!(busy(&mut head, 1, 10_000, 1000), MOST, "it was not to adapt");
         head.set(Some(2));
         head.set(None);
-        assert_eq!(head.now(), 1);
+        assert_eq!(head.now(), MOST);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::alignment::block_size;
 use crate::bio::{Bio, ClientId, Errno, FileId, Flush, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::clock::{self, Clock};
-use crate::depth::{Depth, Facts};
+use crate::depth::{Depth, Facts, Source};
 use crate::emulation::{Emulation, Lateness};
 use crate::engine::{Context, Engine, Front, Inputs, Mailbox, Message, OUTSIDE, STOPPED_MAX};
 use crate::error::{Error, ErrorKind};
@@ -65,6 +65,9 @@ use std::thread::{self, JoinHandle};
 /// Memory that is registered with the kernel beforehand, in bytes; less if limits on locked memory forbid it.
 const ARENA: usize = 32 << 20;
 
+/// How much of any second a disk with a head may be idle on purpose, percent.
+const IDLE_SHARE: u8 = 10;
+
 /// Between the sectors of two files, so that nothing is merged across.
 pub(crate) const GAP: u64 = 1 << 11;
 
@@ -76,12 +79,14 @@ pub struct DiskOptions {
     config: AnyConfig,
     settings: Settings,
     emulate: Option<DeviceParams>,
-    depth: Option<u16>,
+    pub(crate) depth: Option<u16>,
     threads: Option<u32>,
     timeout: Option<Duration>,
     capacity: u32,
     direct: bool,
     rotational: Option<bool>,
+    /// Whether the scheduler idles for as long as it wants.
+    idles_freely: bool,
     /// Facts of the device that later files will be on.
     device: Option<Facts>,
     pub(crate) record: Option<PathBuf>,
@@ -107,6 +112,7 @@ impl DiskOptions {
             capacity: 0,
             direct: true,
             rotational: None,
+            idles_freely: false,
             device: None,
             record: None,
             faults: None,
@@ -196,6 +202,16 @@ impl DiskOptions {
         self
     }
 
+    /// The disk may be idle on purpose for as long as the tunables of the scheduler say. Default: for at
+    /// most a tenth of any second on a disk with a head, and not at all on others, but for tasks that are
+    /// known to send their next request at once (see
+    /// [`Limits::idle_share`](fairhead_core::Limits::idle_share)).
+    #[must_use]
+    pub const fn idles_freely(mut self) -> Self {
+        self.idles_freely = true;
+        self
+    }
+
     /// Records the events and decisions of the elevator in a file, for
     /// [`recording::replay`](crate::recording::replay).
     #[must_use]
@@ -235,14 +251,17 @@ impl DiskOptions {
         let model = self.emulate.as_ref().and_then(|params| Emulation::new(params).ok());
         let model = model.map(|model| {
             let facts = model.facts();
-            Facts { is_rotational: facts.rotational, queue: Some(facts.queue_depth) }
+            Facts { is_rotational: facts.rotational, queue: Some(facts.queue_depth), source: Source::Model }
         });
         let facts = model.or(self.device).unwrap_or_else(|| {
             let files = self.files.iter().map(|(path, _)| Facts::of(path));
             // Of several, it is as slow as the slowest.
             files.min_by_key(|facts| (!facts.is_rotational, facts.queue)).unwrap_or_default()
         });
-        Facts { is_rotational: self.rotational.unwrap_or(facts.is_rotational), ..facts }
+        match self.rotational {
+            Some(is_rotational) => Facts { is_rotational, source: Source::Caller, ..facts },
+            None => facts,
+        }
     }
 
     /// Sizes and times; `limits.queue_depth`, `capacity`, `rotational` and `actuators` are set when the disk
@@ -425,9 +444,11 @@ impl Disk {
             limits.max_sectors = limits.max_sectors.min(facts.max_request);
         }
         settings.timeout = options.timeout.or(settings.timeout);
-        let is_flash = !limits.rotational && emulation.is_none();
         limits.queue_depth = options.depth.unwrap_or_else(|| Depth::usual(facts.is_rotational, facts.queue));
-        settings.adaptive_depth = options.depth.is_none() && is_flash;
+        settings.adaptive_depth = options.depth.is_none() && emulation.is_none() && facts.can_adapt();
+        limits.idle_share =
+            (!options.idles_freely).then_some(if facts.is_rotational { IDLE_SHARE } else { 0 });
+        limits.one_youth = true;
         settings
     }
 

@@ -23,6 +23,7 @@ mod data;
 mod depth;
 mod der;
 mod disk;
+mod disk_about;
 mod emulation;
 mod engine;
 pub mod error;

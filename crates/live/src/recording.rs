@@ -188,7 +188,11 @@ impl Display for Head<'_> {
             l.tick.as_ns(),
         )?;
         let starts: Vec<String> = l.actuators.starts().map(|s| s.0.to_string()).collect();
-        writeln!(f, "{}", if starts.is_empty() { "-".to_owned() } else { starts.join(",") })
+        write!(f, "{}", if starts.is_empty() { "-".to_owned() } else { starts.join(",") })?;
+        if let Some(percent) = l.idle_share {
+            write!(f, " idle_share={percent}")?;
+        }
+        writeln!(f, "{}", if l.one_youth { " one_youth=1" } else { "" })
     }
 }
 
@@ -372,9 +376,21 @@ fn read_limits(words: &mut Words<'_>) -> Result<Limits, String> {
         queue_depth: field(words, "queue_depth")?,
         tick: Duration::from_ns(field(words, "tick")?),
         trace: 0,
-        actuators: Actuators::default(),
+        ..Limits::default()
     };
     let starts = value_of(words.word("actuators")?, "actuators")?;
+    let mut limits = limits;
+    // A recording of before they were there, or without them, has none of these.
+    for word in words.0.by_ref() {
+        let wrong = || format!("limits: {word}: one of idle_share=0 to 100 and one_youth=1");
+        match word.split_once('=').ok_or_else(wrong)? {
+            ("idle_share", percent) => {
+                limits.idle_share = Some(number(percent).filter(|p| *p <= 100).ok_or_else(wrong)?);
+            }
+            ("one_youth", "1") => limits.one_youth = true,
+            _ => return Err(wrong()),
+        }
+    }
     if starts == "-" {
         return Ok(limits);
     }

@@ -44,6 +44,14 @@ pub struct Limits {
     pub trace: u32,
     /// Which parts of the disk have an arm of their own. Default: there is one for all.
     pub actuators: Actuators,
+    /// How much of any second, in percent, the disk may idle on purpose while requests wait, under a
+    /// scheduler that looks at this (BFQ). A task that is known to send its next request at once is waited
+    /// for all the same. The bound is gone when `slice_idle` is changed. Default `None`: as much as the
+    /// scheduler wants.
+    pub idle_share: Option<u8>,
+    /// Whether the tasks of a group other than the root are taken for one program: BFQ raises the weight of a
+    /// new task only while the group is new itself, or was idle for long before. Default false.
+    pub one_youth: bool,
 }
 
 /// The parts of a disk with several actuators: each serves a range of sectors of its own.
@@ -112,6 +120,8 @@ impl Default for Limits {
             tick: Duration::ZERO,
             trace: 0,
             actuators: Actuators::default(),
+            idle_share: None,
+            one_youth: false,
         }
     }
 }

@@ -19,6 +19,7 @@ mod control_places;
 mod disk;
 mod emulate;
 mod flushes;
+mod idle_share;
 mod idle_tasks;
 mod mount_ends;
 mod mount_suites;

@@ -233,7 +233,9 @@ impl Bfq {
     /// Whether the disk idles for the queue in service.
     pub fn force_waiting(&mut self, cx: &mut Cx<'_>, on: bool) {
         match self.in_service {
-            Some(q) if on && !self.queues[q].waiting => self.start_idling(cx, q),
+            Some(q) if on && !self.queues[q].waiting => {
+                self.start_idling(cx, q);
+            }
             Some(q) if !on => self.stop_idling(q),
             _ => {}
         }

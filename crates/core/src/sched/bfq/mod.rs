@@ -95,6 +95,7 @@ pub use self::config::Config;
 use self::engine::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, Rq};
 use self::engine::setting::Setting;
 use self::rules::Rules;
+use self::rules::raise::Youth;
 use self::view::{Expire, Kind, QueueId};
 use super::Scheduler;
 use crate::config::{ConfigError, Tunables};
@@ -103,6 +104,7 @@ use crate::parts::choose::first_is_nearer;
 use crate::parts::fifo::{Fifo, Links};
 use crate::parts::hash::Hash;
 use crate::parts::hierarchy::Hierarchy;
+use crate::parts::idle_share::IdleShare;
 use crate::parts::sorted::SortedLinks;
 use crate::parts::tasks::{TaskMap, TaskSlot};
 use crate::parts::tree::{Forest, Tree};
@@ -135,6 +137,8 @@ struct Group {
     last_created: Option<QueueId>,
     /// Requests in existence, in the groups inside it too. Not kept for the root.
     allocated: u32,
+    /// If its tasks share one.
+    youth: Youth,
 }
 
 /// A request that is to be sent whatever the rules say.
@@ -198,6 +202,8 @@ pub struct Bfq {
     last_completion: Option<Instant>,
     slot_start: Instant,
     idle_start: Instant,
+    /// How much longer the disk may idle.
+    idle_share: IdleShare,
     idle_timer: Option<Instant>,
     slots_seen: u32,
     /// Sectors at peak rate within `timeout_sync`.
@@ -256,10 +262,13 @@ impl Scheduler for Bfq {
         if self.in_service == Some(q) && self.queues[q].waiting {
             self.end_idling(cx, q, &rq);
         }
+        self.watch_idling(cx.now);
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
-        self.serve(cx, None)
+        let answer = self.serve(cx, None);
+        self.watch_idling(cx.now);
+        answer
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
@@ -336,6 +345,10 @@ impl Scheduler for Bfq {
         let queue = &mut self.queues[q];
         queue.in_flight -= 1;
         queue.past.completed(cx.now);
+        if self.limits.one_youth {
+            self.hear_of_group(cx.now, q);
+        }
+        let queue = &mut self.queues[q];
         self.rules.wakers.completed(q, !queue.shared);
         let (drained, unused) = (queue.in_flight == 0, queue.process_refs == 0);
         let paced = queue.raise.awaits_completion();
@@ -351,6 +364,7 @@ impl Scheduler for Bfq {
         if unused {
             self.reap(q);
         }
+        self.watch_idling(cx.now);
     }
 
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
@@ -367,6 +381,7 @@ impl Scheduler for Bfq {
         if self.idle_timer.is_some_and(|when| cx.now >= when) {
             self.idle_timeout(cx);
             self.wants_run = true;
+            self.watch_idling(cx.now);
         }
     }
 
@@ -717,10 +732,7 @@ impl Bfq {
         let queue = &self.queues[q];
         let (sync, empty, drained) = (queue.sync, queue.next_rq.is_none(), queue.in_flight == 0);
         self.rules_completed_in_slot(cx.now, q, sync);
-        if empty && self.better_to_idle(q) {
-            if drained {
-                self.start_idling(cx, q);
-            }
+        if empty && self.will_idle(cx.now, q) && (!drained || self.start_idling(cx, q)) {
             return true;
         }
         if self.may_time_out(cx.now, q) {
@@ -807,6 +819,7 @@ impl Bfq {
             last_completion: None,
             slot_start: Instant::EPOCH,
             idle_start: Instant::EPOCH,
+            idle_share: IdleShare::new(limits.idle_share, limits.rotational),
             idle_timer: None,
             slots_seen: 0,
             bmax_now: DEFAULT_BUDGET,

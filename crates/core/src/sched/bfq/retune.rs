@@ -35,6 +35,10 @@ impl Bfq {
         if let Some(q) = self.in_service.filter(|_| old.fair_writes != config.fair_writes) {
             self.start_slot(cx.now, q);
         }
+        let idles = |c: &Config| (c.slice_idle, c.strict_guarantees);
+        if idles(&old) != idles(&config) {
+            self.idle_share.lift();
+        }
         if !config.low_latency || old.wr_coeff != config.wr_coeff {
             self.end_all_raising(cx);
         }

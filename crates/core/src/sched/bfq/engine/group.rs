@@ -24,6 +24,7 @@ use crate::elevator::{Control, Cx};
 use crate::parts::tasks::TaskSlot;
 use crate::request::Request;
 use crate::sched::bfq::Bfq;
+use crate::sched::bfq::rules::raise::Youth;
 use crate::sched::bfq::view::{Expire, Kind, QueueId};
 use crate::units::{Class, GroupId, Id, IoPrio, TaskId, Weight};
 
@@ -268,6 +269,7 @@ impl Bfq {
                 self.take_out(cx, q);
             }
         }
+        self.groups[group].youth = Youth::default();
         self.hierarchy.detach_group(group);
         let allocated = self.groups[group].allocated;
         if let Some(above) = self.hierarchy.parent(group) {

@@ -99,7 +99,7 @@ impl Bfq {
             }
             return Verdict::Serve(q, why);
         }
-        if queue.waiting || (queue.in_flight > 0 && self.better_to_idle(q)) {
+        if queue.waiting || (queue.in_flight > 0 && self.will_idle(cx.now, q)) {
             return match self.choose_injected(cx, q) {
                 Some((other, why)) => Verdict::Serve(other, why),
                 None => Verdict::Wait,
@@ -243,15 +243,18 @@ impl Bfq {
 /// Idling.
 impl Bfq {
     /// The queue in service has nothing to send and nothing at the device: the disk idles for it.
+    /// Answers whether it may, as far as it has a [share](crate::Limits::idle_share) of the time.
     #[inline(always)]
-    pub(crate) fn start_idling(&mut self, cx: &mut Cx<'_>, q: QueueId) {
-        let Some(idle) = self.idle_period(q) else { return };
+    pub(crate) fn start_idling(&mut self, cx: &mut Cx<'_>, q: QueueId) -> bool {
+        let Some(wanted) = self.idle_period(q) else { return true };
+        let Some(idle) = self.idle_allowed(cx.now, q, wanted) else { return false };
         self.queues[q].waiting = true;
         self.idle_start = cx.now;
         self.idle_timer = Some(cx.now + idle);
         if cx.books.is_observed() {
             self.book_idling(cx, q);
         }
+        true
     }
 
     #[cold]
@@ -287,7 +290,10 @@ impl Bfq {
     /// `q` was idle and got its first request, `rq`. Answers whether it counts as interactive.
     pub(crate) fn wake(&mut self, cx: &mut Cx<'_>, q: QueueId, link: Option<LinkId>) -> bool {
         let stably_merged = link.is_some_and(|l| self.links[l].stably_merged);
-        let wakeup = self.look_at_wakeup(cx.now, q, stably_merged);
+        let mut wakeup = self.look_at_wakeup(cx.now, q, stably_merged);
+        if self.limits.one_youth && !self.wakes_young_group(cx.now, q) {
+            wakeup.is_not_young();
+        }
         let resumes = self.set_budget_for_activation(cx, q);
         let now = self.tick(cx.now);
         let queue = &mut self.queues[q];

@@ -4,7 +4,7 @@ use crate::sched::bfq::Bfq;
 use crate::sched::bfq::engine::queue::Queue;
 use crate::sched::bfq::rules::idle::{Candidate, Load};
 use crate::sched::bfq::view::QueueId;
-use crate::units::{Class, Duration, Sectors};
+use crate::units::{Class, Duration, Instant, Sectors};
 
 /// A queue, as the rule looks at it.
 #[derive(Clone, Copy)]
@@ -123,6 +123,33 @@ impl Bfq {
     #[inline(always)]
     pub(crate) fn idle_period(&self, q: QueueId) -> Option<Duration> {
         self.rules.idle.period(&self.load(), &self.candidate(q))
+    }
+
+    /// For how long it may idle for `q`, if it would for `wanted`; `None`: not at all.
+    #[inline]
+    pub(crate) fn idle_allowed(&self, now: Instant, q: QueueId, wanted: Duration) -> Option<Duration> {
+        if self.setting.strict {
+            return Some(wanted);
+        }
+        let past = &self.queues[q].past;
+        self.idle_share.allow(now, wanted, |limit| past.thinks_within(limit))
+    }
+
+    /// Whether the disk is to idle for `q`, which has nothing to send, now or when its requests at the device
+    /// are done, and may. If it may not, it is not kept from others before either.
+    #[inline]
+    pub(crate) fn will_idle(&self, now: Instant, q: QueueId) -> bool {
+        self.better_to_idle(q)
+            && (!self.idle_share.is_bounded()
+                || self.idle_period(q).is_none_or(|wanted| self.idle_allowed(now, q, wanted).is_some()))
+    }
+
+    /// Something has happened: whether requests wait from now on though the disk could have them. That one is
+    /// injected now and then changes little for the others.
+    #[inline(always)]
+    pub(crate) fn watch_idling(&mut self, now: Instant) {
+        let Self { idle_share, queues, in_service, queued, .. } = self;
+        idle_share.watch(now, || *queued > 0 && in_service.is_some_and(|q| queues[q].waiting));
     }
 
     /// Whether the requests of `q` jump about.

@@ -7,7 +7,7 @@ use crate::sched::bfq::engine::queues::has_usual_weight;
 use crate::sched::bfq::rules::raise::{Batch, Change, Raising, Speed, Wakeup, Waking};
 use crate::sched::bfq::view::QueueId;
 use crate::trace::Detail;
-use crate::units::{Duration, Instant};
+use crate::units::{Duration, GroupId, Instant};
 
 /// Facts and answers.
 impl Bfq {
@@ -91,6 +91,10 @@ impl Bfq {
     pub(crate) fn raise_arrived(&mut self, now: Instant, q: QueueId, before: u32, interactive: bool) {
         let view = self.seen(now);
         self.rules.raise.arrived(&view, &mut self.queues[q].raise, before, interactive);
+        if interactive && self.limits.one_youth && self.group_of(q) != GroupId::ROOT {
+            let youth = self.groups[self.group_of(q)].youth;
+            self.rules.raise.shared(&mut self.queues[q].raise, &youth);
+        }
     }
 
     /// None of the last requests of `q` was near the one before.
@@ -157,6 +161,29 @@ impl Bfq {
     }
 }
 
+/// Groups whose tasks share one youth.
+impl Bfq {
+    /// `q` becomes busy: whether its group is young. In the root each task is young for itself.
+    pub(crate) fn wakes_young_group(&mut self, now: Instant, q: QueueId) -> bool {
+        let (group, view, speed) = (self.group_of(q), self.seen(now), self.speed());
+        group == GroupId::ROOT || self.rules.raise.woke_in(&view, &mut self.groups[group].youth, speed)
+    }
+
+    /// Whether `q` may be raised for its youth.
+    fn is_in_young_group(&self, now: Instant, q: QueueId) -> bool {
+        let group = self.group_of(q);
+        !self.limits.one_youth
+            || group == GroupId::ROOT
+            || self.rules.raise.is_young(&self.seen(now), &self.groups[group].youth, self.speed())
+    }
+
+    /// A request of `q` completed.
+    pub(crate) fn hear_of_group(&mut self, now: Instant, q: QueueId) {
+        let (group, tick) = (self.group_of(q), self.tick(now));
+        self.groups[group].youth.heard(tick);
+    }
+}
+
 /// Tasks that share a queue.
 impl Bfq {
     /// The tasks of `q` go over to `x`.
@@ -170,6 +197,7 @@ impl Bfq {
 
     /// What is remembered of `q` while its task shares another queue; a `new` one would have been raised.
     pub(crate) fn raise_remembered(&self, now: Instant, q: QueueId, new: bool) -> Raising {
+        let new = new && self.is_in_young_group(now, q);
         self.rules.raise.remembered(&self.seen(now), &self.queues[q].raise, new, self.speed())
     }
 
@@ -218,7 +246,7 @@ impl Bfq {
     fn raise_after_burst(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let (queue, view) = (&self.queues[q], self.seen(cx.now));
         let one_task = queue.sync && queue.owner.is_some() && !queue.shared;
-        if !one_task || !has_usual_weight(queue.prio) {
+        if !one_task || !has_usual_weight(queue.prio) || !self.is_in_young_group(cx.now, q) {
             return;
         }
         let missed = self.rules.raise.missed(&view, &queue.raise, queue.created, self.speed());

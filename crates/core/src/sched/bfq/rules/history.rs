@@ -91,6 +91,11 @@ impl ThinkTime {
         self.times.push(sample.as_ns());
     }
 
+    /// Whether enough is known to say so, and it is not longer than `limit`.
+    fn is_within(&self, limit: Duration) -> bool {
+        self.times.is_valid() && self.times.mean() <= limit.as_ns()
+    }
+
     /// Whether enough is known to say so, and it is longer than `limit`.
     fn exceeds(&self, limit: Duration) -> bool {
         self.times.is_valid() && self.times.mean() > limit.as_ns()
@@ -185,6 +190,11 @@ impl Past {
     #[inline]
     pub(crate) const fn thinks_shortly(&self) -> bool {
         self.short_think
+    }
+
+    /// Whether the queue's think time is known, and not longer than `limit`.
+    pub(crate) fn thinks_within(&self, limit: Duration) -> bool {
+        self.think.is_within(limit)
     }
 
     /// Whether the queue's think time is known, and longer than `limit`.

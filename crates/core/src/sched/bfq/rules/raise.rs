@@ -238,6 +238,30 @@ pub(crate) struct Wakeup {
     pub(crate) deserves: bool,
 }
 
+impl Wakeup {
+    /// Its group is not young, and its tasks share one youth: that the queue is new, or was idle, does not
+    /// count.
+    pub(crate) const fn is_not_young(&mut self) {
+        self.interactive = false;
+        self.deserves &= self.soft;
+    }
+}
+
+/// The youth that the tasks of a group share: as long as an interactive queue is raised, from when one of them
+/// became busy after none had been for long.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Youth {
+    began: Option<Instant>,
+    heard: Option<Instant>,
+}
+
+impl Youth {
+    /// A request of the group completed.
+    pub(crate) const fn heard(&mut self, now: Instant) {
+        self.heard = Some(now);
+    }
+}
+
 /// What follows when a queue becomes busy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
@@ -369,6 +393,28 @@ impl Raise {
             setting.soft && setting.soft_rate > 0 && eligible && now > raising.soft_from && !waking.all_far;
         let deserves = waking.known && (interactive || soft);
         Wakeup { interactive, soft, burst: waking.burst, deserves }
+    }
+
+    /// A queue of a group whose tasks share one youth becomes busy: whether the group is young.
+    pub(crate) fn woke_in(&self, view: &View, youth: &mut Youth, speed: Speed) -> bool {
+        let now = view.tick();
+        if since(now, youth.heard) > self.setting.idle_min {
+            youth.began = Some(now);
+        }
+        youth.heard = Some(now);
+        self.is_young(view, youth, speed)
+    }
+
+    /// Whether a group is young.
+    pub(crate) fn is_young(&self, view: &View, youth: &Youth, speed: Speed) -> bool {
+        self.unfinished(view, youth.began, speed).is_some()
+    }
+
+    /// The period of an interactive queue began with the youth of its group.
+    pub(crate) fn shared(&self, raising: &mut Raising, youth: &Youth) {
+        if let Some(began) = youth.began.filter(|_| self.is_interactive(raising)) {
+            raising.start = raising.start.min(began);
+        }
     }
 
     /// Starts, changes or ends raising when a queue becomes busy that looked like `wakeup`. `split`: when it
