@@ -38,3 +38,11 @@ pub use export_keys::EXPORT_KEYS;
 pub use server::{Listen, Options, Server};
 pub use session::{Access, Command, Errno, Facts, Head, INPUT_MAX, Request, Session, Step, TRANSFER_MAX};
 pub use tls::{TlsMode, TlsOptions};
+
+/// The options of a handshake that the server knows, by name: what tests go through.
+#[doc(hidden)]
+pub const OPTIONS: &[(&str, u32)] = wire::option::ALL;
+
+/// The commands that the server knows, by name: what tests go through.
+#[doc(hidden)]
+pub const COMMANDS: &[(&str, u16)] = wire::command::ALL;

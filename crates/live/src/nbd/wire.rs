@@ -21,18 +21,32 @@ pub(super) const STRUCTURED_REPLY: u32 = 0x668e_33ef;
 pub(super) const FIXED_NEWSTYLE: u16 = 1;
 pub(super) const NO_ZEROES: u16 = 2;
 
-/// What a client may ask for before it chooses an export.
-pub(super) mod option {
-    pub(crate) const EXPORT_NAME: u32 = 1;
-    pub(crate) const ABORT: u32 = 2;
-    pub(crate) const LIST: u32 = 3;
-    pub(crate) const STARTTLS: u32 = 5;
-    pub(crate) const INFO: u32 = 6;
-    pub(crate) const GO: u32 = 7;
-    pub(crate) const STRUCTURED_REPLY: u32 = 8;
-    pub(crate) const LIST_META_CONTEXT: u32 = 9;
-    pub(crate) const SET_META_CONTEXT: u32 = 10;
-    pub(crate) const EXTENDED_HEADERS: u32 = 11;
+/// Defines a module of numbers, and its table `ALL` with the name of each.
+macro_rules! table {
+    ($(#[$doc:meta])* $module:ident: $number:ty { $($name:ident = $value:expr,)* }) => {
+        $(#[$doc])*
+        pub(super) mod $module {
+            $(pub(crate) const $name: $number = $value;)*
+            /// Each number with its name. A new line is in it by itself.
+            pub(crate) const ALL: &[(&str, $number)] = &[$((stringify!($name), $name)),*];
+        }
+    };
+}
+
+table! {
+    /// What a client may ask for before it chooses an export.
+    option: u32 {
+        EXPORT_NAME = 1,
+        ABORT = 2,
+        LIST = 3,
+        STARTTLS = 5,
+        INFO = 6,
+        GO = 7,
+        STRUCTURED_REPLY = 8,
+        LIST_META_CONTEXT = 9,
+        SET_META_CONTEXT = 10,
+        EXTENDED_HEADERS = 11,
+    }
 }
 
 /// Answers to options.
@@ -72,15 +86,17 @@ pub(super) mod can {
     pub(crate) const FAST_ZERO: u16 = 1 << 11;
 }
 
-/// Commands.
-pub(super) mod command {
-    pub(crate) const READ: u16 = 0;
-    pub(crate) const WRITE: u16 = 1;
-    pub(crate) const DISC: u16 = 2;
-    pub(crate) const FLUSH: u16 = 3;
-    pub(crate) const TRIM: u16 = 4;
-    pub(crate) const WRITE_ZEROES: u16 = 6;
-    pub(crate) const BLOCK_STATUS: u16 = 7;
+table! {
+    /// Commands.
+    command: u16 {
+        READ = 0,
+        WRITE = 1,
+        DISC = 2,
+        FLUSH = 3,
+        TRIM = 4,
+        WRITE_ZEROES = 6,
+        BLOCK_STATUS = 7,
+    }
 }
 
 /// Flags of commands.

@@ -26,6 +26,7 @@ mod mount_suites;
 mod nbd_exports;
 mod nbd_extended;
 mod nbd_faults;
+mod nbd_messages;
 mod nbd_protocol;
 mod nbd_read_only;
 mod nbd_tenants;
