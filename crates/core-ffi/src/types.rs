@@ -139,6 +139,7 @@ impl FhLimits {
             tick: Duration::from_ns(self.tick_ns),
             trace: self.trace,
             actuators: Actuators::at(&sectors[..used]),
+            ..Limits::default()
         };
         // Core names them the same when it looks; here they decide how much memory is asked for.
         let large = |value: u32| value == 0 || value > 1 << 24;

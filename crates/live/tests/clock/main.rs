@@ -21,7 +21,5 @@ mod faults;
 mod flushes;
 mod mount;
 mod nbd_neighbours;
-mod nbd_server;
-mod nbd_unaligned;
 mod signals;
 mod vhost;

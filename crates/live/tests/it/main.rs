@@ -7,6 +7,8 @@ mod certificates;
 mod chance;
 #[path = "../flaky_disk/mod.rs"]
 mod flaky_disk;
+#[path = "../in_time/mod.rs"]
+mod in_time;
 #[path = "../may_mount/mod.rs"]
 mod may_mount;
 #[path = "../nbd_client/mod.rs"]
@@ -29,8 +31,10 @@ mod nbd_faults;
 mod nbd_messages;
 mod nbd_protocol;
 mod nbd_read_only;
+mod nbd_server;
 mod nbd_tenants;
 mod nbd_tls;
+mod nbd_unaligned;
 mod next_request;
 mod power_cut;
 mod request_queue;
