@@ -31,7 +31,7 @@ use crate::ring::{LARGE, Outcome, Ring, Token};
 use crate::store::{Finished, Store};
 use crate::turns::Turns;
 use fairhead_core::request;
-use fairhead_core::units::{Duration, Instant};
+use fairhead_core::units::{Duration, GroupId, Instant};
 use fairhead_inbox::{Inbox, Pushed};
 use io_uring::opcode::Read;
 use io_uring::types::Fd;
@@ -109,11 +109,21 @@ pub(crate) struct Context {
     pub(crate) emulation: Option<Emulation>,
     /// Whether the engine will poll before it sleeps, and ask the front, too.
     pub(crate) polls: bool,
-    /// Who may do what is no I/O, and how much.
+    /// Which tenants may do work that is no I/O, and how much.
     pub(crate) turns: Turns,
 }
 
 impl Context {
+    /// How long a command takes at least that is no I/O: as long as the limits of its group, and of those
+    /// around it, say of a request. Which of both limits it would be is not asked: it is the lower one.
+    pub(crate) fn least_time(&self, group: GroupId) -> Duration {
+        let groups = self.queue.elevator().groups();
+        let all = std::iter::successors(Some(group), |&group| groups.parent(group));
+        let limits = all.flat_map(|group| [groups.max(group).riops, groups.max(group).wiops]);
+        let lowest = limits.flatten().min();
+        lowest.map_or(Duration::ZERO, |rate| Duration::from_ns(1_000_000_000 / rate.get()))
+    }
+
     /// How well the model kept time, if there is one.
     pub(crate) fn lateness(&self) -> Option<Lateness> {
         self.emulation.as_ref().map(|e| *e.lateness())

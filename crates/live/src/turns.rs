@@ -1,4 +1,4 @@
-//! Whose turn it is: a bound for the work of the engine's thread that is no I/O of the disk.
+//! Turns of tenants: a bound for the work of the engine's thread that is no I/O of the disk.
 //!
 //! The scheduler divides the disk, and what a client asks of the disk is bounded by its place in the queue.
 //! Options, unknown commands, requests for 0 bytes and refused requests never come there, and yet each takes
@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The part of the engine's thread that a tenant has in a turn.
 pub(crate) const TURN: Duration = Duration::from_us(30);
 
-/// Work that is no I/O may take one part of so many of the engine's time. An honest client at depth 1 loses
+/// Work that is no I/O may take one part in this many of the engine's time. An honest client at depth 1 loses
 /// about as much.
 const SHARE: u64 = 32;
 

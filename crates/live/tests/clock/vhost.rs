@@ -6,10 +6,12 @@ use crate::in_time;
 use crate::vhost_guest::{
     DISCARD, FEATURE_EVENT_INDEX, FEATURE_FLUSH, FLUSH, GUEST, Guest, ID, READ, WRITE, Wishes, ZERO, range,
 };
+use fairhead_core::Max;
 use fairhead_live::nbd::{Export, Listen, Options, Server};
 use fairhead_live::vhost::Device;
 use fairhead_live::{DiskOptions, Errno, ErrorKind, Fault, FaultOp, Faults, Harm};
 use std::fs::{self, File};
+use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::PathBuf;
@@ -431,4 +433,45 @@ fn a_server_stops_soon_while_guests_are_busy() {
     let took = stopper.join().unwrap();
     assert!(took < Duration::from_secs(5), "{took:?}");
     let _ = memory.file.as_raw_fd();
+}
+
+/// Keeps a ring full of questions for the name, or of requests that are refused, for some time. Returns how
+/// many were answered.
+fn flood(socket: &std::path::Path, kind: u32, lasts: Duration) -> u64 {
+    let mut guest = Guest::connect(socket, Wishes::default());
+    let memory = guest.memory.clone();
+    let queue = &mut guest.queues[0];
+    let (end, mut answered) = (Instant::now() + lasts, 0);
+    while Instant::now() < end {
+        while queue.submit(&memory, kind, 0, 0, 20).is_some() {}
+        queue.kick(&memory);
+        while queue.wait(&memory, Duration::from_millis(1)).is_some() {
+            answered += 1;
+        }
+    }
+    answered
+}
+
+#[test]
+fn what_is_no_io_has_a_part_of_the_thread_and_counts_for_limits() {
+    let lasts = Duration::from_secs(1);
+    for kind in [ID, 77] {
+        let place = Place::new();
+        place.image("a.img", &bytes(12));
+        place.image("b.img", &bytes(13));
+        let Some(server) = try_serve(noop(), &[place.device("a"), place.device("b")]) else { return };
+        let began = Instant::now();
+        let free = flood(&place.at("a.sock"), kind, lasts);
+        // At most a thirty-second of the time, for steps of two microseconds, and what is done ahead.
+        let most = 16 * began.elapsed().as_millis() as u64 + 1000;
+        println!("kind {kind}: {free} in a second, {most} at most");
+        assert!((2000..=most).contains(&free), "kind {kind}: {free}, {most} at most");
+        let ten = Max { riops: NonZeroU64::new(10), ..Max::default() };
+        server.disk().set_max("b", ten).unwrap();
+        let limited = flood(&place.at("b.sock"), kind, lasts);
+        assert!((1..=15).contains(&limited), "kind {kind}: {limited} under a limit of 10 a second");
+        // The other one is served meanwhile as ever.
+        let mut guest = Guest::connect(&place.at("a.sock"), Wishes::default());
+        assert!(guest.read(0, 4096) == bytes(12)[..4096]);
+    }
 }

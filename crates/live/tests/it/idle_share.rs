@@ -8,7 +8,7 @@ use fairhead_core::{Control, Limits};
 use fairhead_live::{Bio, ClientId, FileId, IoId, Op, RequestQueue, Settings, Start};
 
 const THINKS: Duration = Duration::from_ms(4);
-/// After so many requests a tenant comes back as another task.
+/// A tenant comes back as another task after this many requests.
 const RECONNECTS: u64 = 30;
 const WEIGHTS: [u16; 6] = [50, 100, 190, 250, 350, 430];
 const EQUAL: [u16; 6] = [100; 6];
@@ -155,7 +155,7 @@ impl World {
             self.step();
         }
         self.queue.check();
-        // Who still waits has waited at least until now.
+        // A tenant that still waits has waited at least until now.
         let waits = self.asks_at.iter().zip(&self.asked).filter(|(at, _)| at.is_none());
         let open = waits.map(|(_, asked)| self.now.since(*asked)).max().unwrap_or_default();
         let sum = |second: &[Duration]| second.iter().fold(Duration::ZERO, |sum, d| sum + *d);

@@ -31,7 +31,7 @@ const CROWDED_MAX: Duration = Duration::from_secs(4);
 /// The connections from which on inputs are short.
 const CROWD: usize = 512;
 
-/// When so many connections have become half as many, memory goes back.
+/// When this many connections or more have become half as many, memory goes back.
 const MANY: usize = 16;
 
 /// Tasks of connections begin here; those of the library's clients at 1.

@@ -8,7 +8,7 @@ use crate::nbd::connection::{Came, State, Writing};
 use crate::nbd::session::{INPUT_MAX, Request, Step};
 use crate::ring::{Ring, Token};
 use crate::turns::{IO, MESSAGE, STEP, Tenant};
-use fairhead_core::units::{Duration, GroupId, Instant};
+use fairhead_core::units::{Duration, Instant};
 use std::io;
 
 /// The server stops reading from a connection with this many bytes that are not sent, data included.
@@ -293,7 +293,7 @@ impl NbdFront {
                 let is_whole = said > 0;
                 c.did(false);
                 let limited = c.identity.filter(|_| is_whole).map(|i| i.group);
-                Read::Other(cost, limited.map_or(Duration::ZERO, |group| least_time(context, group)))
+                Read::Other(cost, limited.map_or(Duration::ZERO, |group| context.least_time(group)))
             }
             Step::Wait => {
                 self.to_receive.push(slot);
@@ -374,21 +374,11 @@ impl Sum {
     }
 }
 
-/// The cost of a step that took so many bytes and said so many: eight nanoseconds each. Bytes that only pass
-/// by cost one.
+/// The cost of a step by the bytes that it took and said: eight nanoseconds each. Bytes that only pass by
+/// cost one.
 fn cost(taken: usize, said: usize) -> Duration {
     match said {
         0 => Duration::from_ns(taken as u64) + STEP,
         _ => Duration::from_ns(8 * (taken.min(INPUT_MAX) + said) as u64) + STEP,
     }
-}
-
-/// How long a command takes at least that is no I/O: as long as the limits of its group, and of those around
-/// it, say of a request. Which of both limits it would be is not asked: it is the lower one.
-fn least_time(context: &Context, group: GroupId) -> Duration {
-    let groups = context.queue.elevator().groups();
-    let all = std::iter::successors(Some(group), |&group| groups.parent(group));
-    let limits = all.flat_map(|group| [groups.max(group).riops, groups.max(group).wiops]);
-    let lowest = limits.flatten().min();
-    lowest.map_or(Duration::ZERO, |rate| Duration::from_ns(1_000_000_000 / rate.get()))
 }

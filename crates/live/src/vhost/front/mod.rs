@@ -14,8 +14,9 @@
 //! buffer; and always through a buffer if requests have a time limit, as one that is given up may still be
 //! at the disk when the guest uses its memory for something else.
 //!
-//! **One guest cannot take the thread.** A turn reads a bounded number of descriptors of each ring, and a
-//! device has a bounded number of requests in the queue; the others wait in its rings. Rings that are broken
+//! **One guest cannot take the thread.** A turn reads a bounded number of descriptors of each ring, and as much
+//! as the [turn](crate::turns) of its tenant has room for; what is no I/O (questions for the name, refused
+//! requests) counts more. A device has a bounded number of requests in the queue. The others wait in its rings. Rings that are broken
 //! are not read any more, until the guest sets them up again.
 //!
 //! **Sessions.** What comes from the socket is another thread's work (`session.rs`); it sends [`Command`]s. A
@@ -173,9 +174,12 @@ impl Front for VhostFront {
         while let Ok(command) = self.commands.try_recv() {
             self.obey(context, command);
         }
-        // Those that wake up meanwhile are at the end.
+        // Those that wake up meanwhile are at the end. Another one is the first in the next turn.
         for i in 0..self.awake.len() {
             self.work(context, self.awake[i]);
+        }
+        if !self.awake.is_empty() {
+            self.awake.rotate_left(1);
         }
         for place in std::mem::take(&mut self.dirty) {
             self.signal(place);
@@ -192,11 +196,13 @@ impl Front for VhostFront {
     fn poll(&mut self, _: &mut Context) -> bool {
         let devices = &mut self.devices;
         self.awake.iter().any(|place| {
-            find(devices, *place).is_some_and(|r| r.is_readable() && r.setup.split.has_more() == Ok(true))
+            find(devices, *place).is_some_and(|r| {
+                r.waits_until.is_none() && r.is_readable() && r.setup.split.has_more() == Ok(true)
+            })
         })
     }
 
-    fn rest(&mut self, _: &mut Context, ring: &mut IoRing) -> io::Result<()> {
+    fn rest(&mut self, context: &mut Context, ring: &mut IoRing) -> io::Result<()> {
         let mut wakes = false;
         let mut stay = Vec::new();
         for place in std::mem::take(&mut self.awake) {
@@ -204,6 +210,11 @@ impl Front for VhostFront {
             if guest.held.is_some() || !guest.again.is_empty() {
                 // It continues when something of its device is answered.
                 stay.push(place);
+                continue;
+            }
+            if let Some(at) = guest.waits_until {
+                stay.push(place);
+                wakes |= at <= context.now;
                 continue;
             }
             let has_more = guest.is_readable() && guest.setup.split.ask_for_kick() != Ok(false);
@@ -229,6 +240,14 @@ impl Front for VhostFront {
             unsafe { ring.push(Nop::new().build(), Token::Front(KIND))? };
         }
         Ok(())
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        let waits = |place: &Place| {
+            let session = self.devices.get(place.device)?.session.as_ref()?;
+            session.rings.get(place.ring)?.as_ref()?.waits_until
+        };
+        self.awake.iter().filter_map(waits).min()
     }
 
     fn stop(&mut self, _: &mut Context) {

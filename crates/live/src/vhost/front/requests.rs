@@ -11,20 +11,79 @@ use crate::bio::{Bio, Flush, Op};
 use crate::data::Data;
 use crate::engine::Context;
 use crate::guest_data::{GuestData, Part, gather, scatter};
-use fairhead_core::units::Sector;
+use crate::turns::{IO, MESSAGE, STEP, Tenant};
+use fairhead_core::units::{Duration, Instant, Sector};
 use std::sync::Arc;
 
 /// How many descriptors of a ring are read in a turn.
 const DESCRIPTORS_A_TURN: usize = 512;
 
+/// What a descriptor costs besides.
+const PART: Duration = Duration::from_ns(20);
+
 /// How many requests of a device there may be.
 const OPEN_MAX: usize = 1024;
 
+/// What a ring did in a turn: requests for the disk; what is none, and the time that limits have it take.
+#[derive(Debug, Default)]
+struct Work {
+    io: Duration,
+    other: Duration,
+    at_least: Duration,
+}
+
+impl Work {
+    fn add(&mut self, context: &Context, device: &Device, request: &Request, has_others: bool) {
+        let parts = Duration::from_ns(PART.as_ns() * request.data.len() as u64);
+        let is_io = request.asks == Ok(Kind::Flush) || (request.asks.is_ok() && !request.ranges.is_empty());
+        if !is_io {
+            self.other += STEP + parts;
+            let group = device.session.as_ref().map(|session| session.group);
+            self.at_least += group.map_or(Duration::ZERO, |group| context.least_time(group));
+        } else if has_others {
+            self.io += IO + parts;
+        }
+    }
+}
+
 impl VhostFront {
-    /// Takes what a ring has.
+    /// Takes what a ring has, as much as its tenant may in this turn.
     pub(super) fn work(&mut self, context: &mut Context, place: Place) {
-        let mut budget = DESCRIPTORS_A_TURN;
+        let Some(tenant) = self.tenant(place) else { return };
+        match context.turns.left(&tenant, context.now, false) {
+            Ok(left) => {
+                let work = self.take(context, place, left);
+                context.turns.use_up(&tenant, context.now, work.io);
+                if !work.other.is_zero() {
+                    context.turns.charge(&tenant, context.now, work.other + MESSAGE, work.at_least);
+                }
+            }
+            Err(at) => self.pause(place, at),
+        }
+        self.end_if_stopped(place);
+    }
+
+    /// On whose account a ring's work is; it waits no longer.
+    fn tenant(&mut self, place: Place) -> Option<Tenant> {
+        find(&mut self.devices, place)?.waits_until = None;
+        let session = self.devices[place.device].session.as_ref()?;
+        Some(Tenant::Group(session.group))
+    }
+
+    fn pause(&mut self, place: Place, until: Instant) {
+        if let Some(ring) = find(&mut self.devices, place) {
+            ring.waits_until = Some(until);
+        }
+    }
+
+    fn take(&mut self, context: &mut Context, place: Place, left: Duration) -> Work {
+        let has_others = self.devices.len() > 1;
+        let (mut work, mut budget) = (Work::default(), DESCRIPTORS_A_TURN);
         loop {
+            if work.io + work.other >= left || !work.at_least.is_zero() {
+                self.pause(place, context.now);
+                break;
+            }
             match self.next(place, &mut budget) {
                 Ok(None) => break,
                 Ok(Some((head, request))) => {
@@ -34,6 +93,7 @@ impl VhostFront {
                         }
                         break;
                     }
+                    work.add(context, &self.devices[place.device], &request, has_others);
                     self.submit(context, place, head, request);
                 }
                 Err(_) => {
@@ -46,7 +106,7 @@ impl VhostFront {
                 }
             }
         }
-        self.end_if_stopped(place);
+        work
     }
 
     /// Returns the next request of a ring.

@@ -6,7 +6,7 @@ use super::super::request::Request;
 use super::super::shared::Shared;
 use crate::bio::{ClientId, FileId};
 use crate::counters::Counters;
-use fairhead_core::units::{GroupId, IoPrio, Sector};
+use fairhead_core::units::{GroupId, Instant, IoPrio, Sector};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::{Arc, mpsc};
@@ -55,6 +55,8 @@ pub(super) struct GuestRing {
     pub(super) is_broken: bool,
     pub(super) is_awake: bool,
     pub(super) is_dirty: bool,
+    /// When its tenant may go on: it has used up its part of a turn, or owes.
+    pub(super) waits_until: Option<Instant>,
     pub(super) poll: Option<usize>,
     /// Requests that are not answered.
     pub(super) open: usize,

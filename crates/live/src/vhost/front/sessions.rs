@@ -44,6 +44,7 @@ impl VhostFront {
                     is_broken: false,
                     is_awake: false,
                     is_dirty: false,
+                    waits_until: None,
                     poll: None,
                     open: 0,
                     again: VecDeque::new(),

@@ -247,8 +247,8 @@ impl Wakeup {
     }
 }
 
-/// The youth that the tasks of a group share: as long as an interactive queue is raised, from when one of them
-/// became busy after none had been for long.
+/// The youth that the tasks of a group share: it lasts as long as an interactive queue is raised, from when
+/// one of them became busy after none had been for long.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Youth {
     began: Option<Instant>,
