@@ -14,10 +14,10 @@
 //! buffer; and always through a buffer if requests have a time limit, as one that is given up may still be
 //! at the disk when the guest uses its memory for something else.
 //!
-//! **One guest cannot take the thread.** A turn reads a bounded number of descriptors of each ring, and as much
-//! as the [turn](crate::turns) of its tenant has room for; what is no I/O (questions for the name, refused
-//! requests) counts more. A device has a bounded number of requests in the queue. The others wait in its rings. Rings that are broken
-//! are not read any more, until the guest sets them up again.
+//! **One guest cannot take the thread.** A turn reads a bounded number of descriptors of each ring, and as
+//! much as the [turn](crate::turns) of its tenant has room for; what is no I/O (questions for the name,
+//! refused requests) counts more. A device has a bounded number of requests in the queue. The others wait in
+//! its rings. Rings that are broken are not read any more, until the guest sets them up again.
 //!
 //! **Sessions.** What comes from the socket is another thread's work (`session.rs`); it sends [`Command`]s. A
 //! session that ends leaves its requests to the disk, without an answer: the next one does those again that
