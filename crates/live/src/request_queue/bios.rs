@@ -1,12 +1,14 @@
 //! Clients, and what they ask: from a bio that is handed in to its answer.
 
 use super::RequestQueue;
-use super::flush::NO_CLIENT;
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 use crate::client_lanes::Lanes;
 use crate::lane_id::LaneId;
 use fairhead_core::units::{Instant, Sector, Sectors};
 use std::collections::BTreeMap;
+
+/// The client of the bios for which limits let flushes pass: it hears nothing.
+pub(super) const NO_CLIENT: ClientId = ClientId { slot: 0, serial: 0 };
 
 #[derive(Debug)]
 pub(super) struct Pending<D> {

@@ -9,7 +9,7 @@
 //! ```
 
 use super::RequestQueue;
-use super::bios::Pending;
+use super::bios::{NO_CLIENT, Pending};
 use crate::at_disk::Piece;
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Flush, Op};
 use crate::flush_shares::{FlushShares, Running};
@@ -17,9 +17,6 @@ use crate::flushes::Flushes;
 use crate::lane_id::LaneId;
 use fairhead_core::units::{GroupId, Id, Instant, Tag};
 use std::collections::BTreeMap;
-
-/// The client of the bios for which limits let flushes pass: it hears nothing.
-pub(super) const NO_CLIENT: ClientId = ClientId { slot: 0, serial: 0 };
 
 /// What a flush is for limits.
 const LEN: u32 = 512;
