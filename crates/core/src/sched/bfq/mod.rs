@@ -342,13 +342,12 @@ impl Scheduler for Bfq {
             self.count_completed(usize::from(actuator), kind);
         }
         self.release(q, kind);
-        let queue = &mut self.queues[q];
-        queue.in_flight -= 1;
-        queue.past.completed(cx.now);
         if self.limits.one_youth {
             self.hear_of_group(cx.now, q);
         }
         let queue = &mut self.queues[q];
+        queue.in_flight -= 1;
+        queue.past.completed(cx.now);
         self.rules.wakers.completed(q, !queue.shared);
         let (drained, unused) = (queue.in_flight == 0, queue.process_refs == 0);
         let paced = queue.raise.awaits_completion();

@@ -126,8 +126,14 @@ impl Bfq {
     }
 
     /// For how long it may idle for `q`, if it would for `wanted`; `None`: not at all.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn idle_allowed(&self, now: Instant, q: QueueId, wanted: Duration) -> Option<Duration> {
+        if self.idle_share.is_bounded() { self.idle_allowed_in_share(now, q, wanted) } else { Some(wanted) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn idle_allowed_in_share(&self, now: Instant, q: QueueId, wanted: Duration) -> Option<Duration> {
         if self.setting.strict {
             return Some(wanted);
         }
@@ -137,17 +143,29 @@ impl Bfq {
 
     /// Whether the disk is to idle for `q`, which has nothing to send, now or when its requests at the device
     /// are done, and may. If it may not, it is not kept from others before either.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn will_idle(&self, now: Instant, q: QueueId) -> bool {
-        self.better_to_idle(q)
-            && (!self.idle_share.is_bounded()
-                || self.idle_period(q).is_none_or(|wanted| self.idle_allowed(now, q, wanted).is_some()))
+        self.better_to_idle(q) && (!self.idle_share.is_bounded() || self.may_idle_in_share(now, q))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn may_idle_in_share(&self, now: Instant, q: QueueId) -> bool {
+        self.idle_period(q).is_none_or(|wanted| self.idle_allowed(now, q, wanted).is_some())
     }
 
     /// Something has happened: whether requests wait from now on though the disk could have them. That one is
     /// injected now and then changes little for the others.
     #[inline(always)]
     pub(crate) fn watch_idling(&mut self, now: Instant) {
+        if self.idle_share.is_bounded() {
+            self.watch_share(now);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn watch_share(&mut self, now: Instant) {
         let Self { idle_share, queues, in_service, queued, .. } = self;
         idle_share.watch(now, || *queued > 0 && in_service.is_some_and(|q| queues[q].waiting));
     }

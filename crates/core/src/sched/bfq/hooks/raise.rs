@@ -91,9 +91,8 @@ impl Bfq {
     pub(crate) fn raise_arrived(&mut self, now: Instant, q: QueueId, before: u32, interactive: bool) {
         let view = self.seen(now);
         self.rules.raise.arrived(&view, &mut self.queues[q].raise, before, interactive);
-        if interactive && self.limits.one_youth && self.group_of(q) != GroupId::ROOT {
-            let youth = self.groups[self.group_of(q)].youth;
-            self.rules.raise.shared(&mut self.queues[q].raise, &youth);
+        if interactive && self.limits.one_youth {
+            self.share_youth(q);
         }
     }
 
@@ -164,9 +163,22 @@ impl Bfq {
 /// Groups whose tasks share one youth.
 impl Bfq {
     /// `q` becomes busy: whether its group is young. In the root each task is young for itself.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn wakes_young_group(&mut self, now: Instant, q: QueueId) -> bool {
         let (group, view, speed) = (self.group_of(q), self.seen(now), self.speed());
         group == GroupId::ROOT || self.rules.raise.woke_in(&view, &mut self.groups[group].youth, speed)
+    }
+
+    /// `q` is raised for its youth, which is its group's.
+    #[cold]
+    #[inline(never)]
+    fn share_youth(&mut self, q: QueueId) {
+        let group = self.group_of(q);
+        if group != GroupId::ROOT {
+            let youth = self.groups[group].youth;
+            self.rules.raise.shared(&mut self.queues[q].raise, &youth);
+        }
     }
 
     /// Whether `q` may be raised for its youth.
@@ -178,6 +190,8 @@ impl Bfq {
     }
 
     /// A request of `q` completed.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn hear_of_group(&mut self, now: Instant, q: QueueId) {
         let (group, tick) = (self.group_of(q), self.tick(now));
         self.groups[group].youth.heard(tick);
