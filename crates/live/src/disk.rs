@@ -199,9 +199,9 @@ impl DiskOptions {
         self
     }
 
-    /// The disk may be idle on purpose for as long as the tunables of the scheduler say. Default: so on a disk
-    /// with a head, and not at all on others, but for tasks that are known to send their next request at once
-    /// (see [`Limits::idle_share`](fairhead_core::Limits::idle_share)).
+    /// The disk may be idle on purpose for as long as the scheduler's tunables say. Default: so on a disk
+    /// with a head, and not at all on others, but for tasks that are known to send their next request at
+    /// once (see [`Limits::idle_share`](fairhead_core::Limits::idle_share)).
     #[must_use]
     pub const fn idles_freely(mut self) -> Self {
         self.idles_freely = true;
