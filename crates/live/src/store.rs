@@ -483,7 +483,10 @@ impl Store {
     /// What changes a file is done on the rights of the caller that it is written for.
     fn for_caller(&self, ring: &mut Ring, piece: &Piece, operation: Entry) -> Entry {
         let caller = self.files.caller(piece.file).filter(|_| piece.op.changes());
-        caller.map_or(operation.clone(), |caller| operation.personality(ring.personality(caller)))
+        match caller {
+            Some(caller) => operation.personality(ring.personality(caller)),
+            None => operation,
+        }
     }
 
     /// The memory of a run's bytes, and whether it is in the arena.
