@@ -119,9 +119,12 @@ pub(super) const TESTS: &[Step] = &[
     }),
 ];
 
+/// Beside [`TESTS`] and [`BESIDE`]: a virtual machine, which uses half a processor.
+pub(super) const GUEST: &[Step] =
+    &[of("the module for Linux", MODULE, || kernel::test(crate::kernel_packages::SERIES))];
+
 /// Beside [`TESTS`], one after another: what no clock has a part in. What takes one processor comes first.
 pub(super) const BESIDE: &[Step] = &[
-    of("the module for Linux", MODULE, || kernel::test(crate::kernel_packages::SERIES)),
     of("inbox, all interleavings", INBOX, || drawn::run(&mut loom())),
     of("core without std", BARE, bare_metal),
     of("the C library", C_LIBRARY, ffi::check),
@@ -171,7 +174,7 @@ pub(super) fn is_nightly(step: &Step) -> bool {
 
 /// The step with this name.
 pub(super) fn find(name: &str) -> Option<&'static Step> {
-    [BUILD, FETCH, TESTS, BESIDE, ALONE, NIGHTLY].into_iter().flatten().find(|step| step.name == name)
+    [BUILD, FETCH, TESTS, GUEST, BESIDE, ALONE, NIGHTLY].into_iter().flatten().find(|step| step.name == name)
 }
 
 /// How many cases this lane's tests draw.
@@ -286,7 +289,7 @@ mod tests {
 
     #[test]
     fn names_of_steps_are_unique_and_the_schedule_has_no_other() {
-        let lists = [BUILD, FETCH, TESTS, BESIDE, ALONE, NIGHTLY];
+        let lists = [BUILD, FETCH, TESTS, GUEST, BESIDE, ALONE, NIGHTLY];
         let names: Vec<&str> = lists.iter().copied().flatten().map(|step| step.name).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         let schedule = fs::read_to_string(root().join(".github/workflows/nightly.yml")).expect("a schedule");

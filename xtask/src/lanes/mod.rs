@@ -5,8 +5,9 @@
 //!   cargo xtask test [--all]            before a change lands; CI runs this
 //!   cargo xtask test --nightly [STEP]   the rest; a name runs that step alone
 //!
-//!   BUILD ─┬─► TESTS ──┬─► ALONE      BESIDE: at idle priority, in the time that the tests leave
-//!   FETCH ─┘   BESIDE ─┘              ALONE: tests that ask for real time
+//!   BUILD ─┬─► TESTS ──┬─► ALONE      BESIDE, GUEST: at idle priority, in the time that the tests leave
+//!   FETCH ─┘   BESIDE ─┤              ALONE: tests that ask for real time
+//!              GUEST ──┘
 //! ```
 //!
 //! Each step is a process of its own (`cargo xtask step NAME`), whose cost is measured (`cost`). One that
@@ -32,7 +33,7 @@ pub(crate) use table::print;
 
 use crate::dist;
 use crate::outcome::{Count, Outcome};
-use list::{ALONE, BESIDE, BUILD, FETCH, Step, TESTS};
+use list::{ALONE, BESIDE, BUILD, FETCH, GUEST, Step, TESTS};
 use std::ffi::OsStr;
 use std::fmt;
 use std::process::{Command, ExitCode};
@@ -66,7 +67,8 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
 fn lane(variables: &[(&str, &str)]) -> ExitCode {
     cost::forget();
     let mut total = at_once(|| in_order(BUILD, variables, false), || in_order(FETCH, variables, false));
-    total.add(at_once(|| in_order(TESTS, variables, false), || in_order(BESIDE, variables, true)));
+    let beside = || at_once(|| in_order(BESIDE, variables, true), || in_order(GUEST, variables, true));
+    total.add(at_once(|| in_order(TESTS, variables, false), beside));
     total.add(in_order(ALONE, variables, false));
     ended(total)
 }
@@ -86,7 +88,7 @@ fn nightly() -> ExitCode {
     let variables = [(ALL, "1"), (NIGHTLY, "1")];
     cost::forget();
     let mut total = Count::default();
-    for steps in [FETCH, BUILD, TESTS, BESIDE, ALONE, list::NIGHTLY] {
+    for steps in [FETCH, BUILD, TESTS, GUEST, BESIDE, ALONE, list::NIGHTLY] {
         total.add(in_order(steps, &variables, false));
     }
     ended(total)

@@ -4,14 +4,15 @@
 //! which profiles. Steps that run beside each other overlap in wall time, not in processor time.
 
 use super::cost::{self, Call, Row};
-use super::list::{ALONE, BESIDE, BUILD, FETCH, NIGHTLY, Step, TESTS};
+use super::list::{ALONE, BESIDE, BUILD, FETCH, GUEST, NIGHTLY, Step, TESTS};
 use std::collections::BTreeMap;
 
 /// The parts of a lane, with what they are called in the table.
-const PARTS: [(&str, &[Step]); 6] = [
+const PARTS: [(&str, &[Step]); 7] = [
     ("compiling", BUILD),
     ("fetching, meanwhile", FETCH),
     ("one after another", TESTS),
+    ("in a guest", GUEST),
     ("beside", BESIDE),
     ("alone", ALONE),
     ("at night", NIGHTLY),
@@ -42,8 +43,14 @@ pub(crate) fn print() -> Result<(), String> {
         return Err("no run is recorded in target/lanes; `cargo xtask test` leaves one".to_owned());
     }
     let wall = |part: &str| wall_of.get(part).copied().unwrap_or(0.0);
-    let longer = |a: &'static str, b: &'static str| if wall(b) > wall(a) { b } else { a };
-    let path = [longer("compiling", "fetching, meanwhile"), longer("one after another", "beside"), "alone"];
+    let longest = |parts: &[&'static str]| {
+        *parts.iter().max_by(|a, b| wall(a).total_cmp(&wall(b))).expect("there are parts")
+    };
+    let path = [
+        longest(&["compiling", "fetching, meanwhile"]),
+        longest(&["one after another", "in a guest", "beside"]),
+        "alone",
+    ];
     let sum: f64 = path.iter().map(|part| wall(part)).sum();
     let names: Vec<String> = path.iter().map(|part| format!("{part} {:.0}", wall(part))).collect();
     println!(

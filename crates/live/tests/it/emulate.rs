@@ -5,9 +5,9 @@ use fairhead_device::DeviceParams;
 use fairhead_live::Mount;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// A file and a folder to mount on, which go with it.
@@ -79,49 +79,62 @@ fn what_is_written_is_read_and_the_size_stays() {
     assert_eq!(fs::read(scratch.dir.path().join("image")).unwrap()[0], 1);
 }
 
-/// 300 readers far apart on a disk with an arm, and one more behind them all that is killed: it is gone while
-/// others still wait.
+/// `dd` that reads one sector, as soon as it waits in the kernel for its data; `None` if it has them before that
+/// is seen.
+fn waiting_reader(disk: &Path) -> Option<Child> {
+    let mut child = Command::new("dd")
+        .args(["bs=512", "count=1", "of=/dev/null"])
+        .arg(format!("if={}", disk.display()))
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let stack = format!("/proc/{}/wchan", child.id());
+    while child.try_wait().unwrap().is_none() {
+        if fs::read_to_string(&stack).unwrap_or_default().contains("request_wait_answer") {
+            return Some(child);
+        }
+        std::thread::yield_now();
+    }
+    None
+}
+
+/// 300 readers far apart on a disk with an arm read again and again, and one more behind them all is killed: it
+/// is gone long before its turn.
 #[test]
 fn a_caller_that_is_killed_does_not_wait_for_the_disk() {
+    const READERS: u64 = 300;
     let Some(scratch) = Scratch::new(64 * MIB) else { return };
     let mount = scratch.mount("nas2020");
     let disk = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(scratch.disk()).unwrap();
-    let (begun, done) = (AtomicU32::new(0), AtomicU32::new(0));
-    let before_last = std::thread::scope(|scope| {
-        for i in 0..300_u64 {
-            let (disk, begun, done) = (&disk, &begun, &done);
-            scope.spawn(move || {
-                begun.fetch_add(1, Ordering::SeqCst);
-                let mut data = [0; 512];
-                disk.read_exact_at(&mut data, i * 7919 % 131_072 * 512).unwrap();
-                done.fetch_add(1, Ordering::SeqCst);
-            });
+    let (done, is_over) = (AtomicU32::new(0), AtomicBool::new(false));
+    let read = |mut sector: u64| {
+        while !is_over.load(Ordering::SeqCst) {
+            disk.read_exact_at(&mut [0; 512], sector % 131_072 * 512).unwrap();
+            done.fetch_add(1, Ordering::SeqCst);
+            sector += READERS * 7919;
         }
-        while begun.load(Ordering::SeqCst) < 300 {
+    };
+    let served = std::thread::scope(|scope| {
+        let read = &read;
+        (0..READERS).for_each(|i| drop(scope.spawn(move || read(i * 7919))));
+        while done.load(Ordering::SeqCst) < 2 * READERS as u32 {
             std::thread::yield_now();
         }
-        let mut child = Command::new("dd")
-            .args(["bs=512", "count=1", "of=/dev/null"])
-            .arg(format!("if={}", scratch.disk().display()))
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // It waits in the kernel for its data.
-        let stack = format!("/proc/{}/wchan", child.id());
-        while !fs::read_to_string(&stack).unwrap_or_default().contains("request_wait_answer")
-            && done.load(Ordering::SeqCst) < 300
-        {
-            std::thread::yield_now();
-        }
-        child.kill().unwrap();
-        let status = child.wait().unwrap();
-        assert!(!status.success(), "killed");
-        done.load(Ordering::SeqCst)
+        let served = (0..10).find_map(|_| {
+            let mut child = waiting_reader(&scratch.disk())?;
+            let before = done.load(Ordering::SeqCst);
+            child.kill().unwrap();
+            let was_killed = !child.wait().unwrap().success();
+            was_killed.then(|| done.load(Ordering::SeqCst) - before)
+        });
+        is_over.store(true, Ordering::SeqCst);
+        served
     });
-    // The disk holds 32; the others are served in the order in which they came.
-    assert!(before_last < 250, "it was let go when {before_last} others had been served");
     drop(disk);
     drop(mount);
+    let Some(served) = served else { return println!("skipped: machine too busy") };
+    // The disk holds 32; the others are served in the order in which they came.
+    assert!(served < 200, "it was let go when {served} others had been served");
 }
 
 #[test]
