@@ -29,7 +29,7 @@ use crate::recorder::Recorder;
 use crate::request_queue::{IoId, RequestQueue, Start};
 use crate::ring::{LARGE, Outcome, Ring, Token};
 use crate::store::{Finished, Store};
-use crate::turns::Turns;
+use crate::turns::{Tenant, Turns, USUAL_WEIGHT};
 use fairhead_core::request;
 use fairhead_core::units::{Duration, GroupId, Instant};
 use fairhead_inbox::{Inbox, Pushed};
@@ -122,6 +122,15 @@ impl Context {
         let limits = all.flat_map(|group| [groups.max(group).riops, groups.max(group).wiops]);
         let lowest = limits.flatten().min();
         lowest.map_or(Duration::ZERO, |rate| Duration::from_ns(1_000_000_000 / rate.get()))
+    }
+
+    /// A tenant did this much that is no I/O; see [`Turns::charge`].
+    pub(crate) fn charge(&mut self, tenant: &Tenant, cost: Duration, at_least: Duration) {
+        let weight = match tenant {
+            Tenant::Group(group) => self.queue.elevator().groups().weight(*group).get().into(),
+            Tenant::Owner(_) => USUAL_WEIGHT,
+        };
+        self.turns.charge((tenant, weight), self.now, cost, at_least);
     }
 
     /// How well the model kept time, if there is one.

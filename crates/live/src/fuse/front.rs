@@ -889,4 +889,6 @@ impl<T: Tree> Front for FuseFront<T> {
 
 mod flushes;
 #[cfg(test)]
+mod neighbours;
+#[cfg(test)]
 mod tests;
