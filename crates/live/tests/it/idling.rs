@@ -159,24 +159,24 @@ fn no_idling(config: &mut AnyConfig) {
 }
 
 #[test]
-fn flash_is_never_idle_for_tenants_that_think() {
+fn the_disk_is_never_idle_for_tenants_that_think() {
     for weights in [WEIGHTS, EQUAL] {
         let live = World::new(&weights, true, |_| ()).run(10);
         assert_eq!(live.idle_max, Duration::ZERO, "{weights:?}: {live:?}");
         let lab = World::new(&weights, false, |_| ()).run(10);
-        assert!(lab.idle_max > Duration::from_ms(200), "there is nothing to switch off: {lab:?}");
+        assert!(lab.idle_max > Duration::from_ms(20), "there is nothing to switch off: {lab:?}");
     }
 }
 
 #[test]
 fn no_tenant_waits_for_long_because_others_reconnect() {
     let live = World::new(&WEIGHTS, true, |_| ()).run(20);
-    assert!(live.longest <= Duration::from_ms(100), "{live:?}");
     let lab = World::new(&WEIGHTS, false, |_| ()).run(20);
     let none = World::new(&WEIGHTS, true, no_idling).run(20);
     // docs/live-fairness.md has these.
     println!("in the lab {lab:?}\nlive {live:?}\nslice_idle=0 {none:?}");
-    assert!(lab.longest > Duration::from_secs(1), "there is no wait to bound: {lab:?}");
+    assert!(live.longest <= Duration::from_ms(1), "{live:?}");
+    assert!(lab.longest > Duration::from_ms(10), "there is no wait to bound: {lab:?}");
 }
 
 #[test]
