@@ -111,6 +111,8 @@ pub(crate) struct Context {
     pub(crate) polls: bool,
     /// Which tenants may do work that is no I/O, and how much.
     pub(crate) turns: Turns,
+    /// The time that turns took until now, of all threads.
+    pub(crate) busy: Duration,
 }
 
 impl Context {
@@ -268,6 +270,8 @@ pub(crate) struct Engine<F> {
     heard: Vec<Message>,
     stops_at: Option<Instant>,
     hands: Hands,
+    /// When the turn began that is taken, or was last.
+    turn_began: Instant,
     /// No thread takes a turn any more.
     is_over: bool,
     /// The bytes that this thread has copied since it last sent: clients take them while it copies the next.
@@ -313,6 +317,7 @@ impl<F: Front + 'static> Engine<F> {
             heard: Vec::new(),
             stops_at: None,
             hands: Hands::default(),
+            turn_began: Instant::EPOCH,
             is_over: false,
             copied: 0,
             has_pages: false,
@@ -410,6 +415,7 @@ impl<F: Front + 'static> Engine<F> {
     /// All that there is to do.
     fn turn(&mut self, hand: &mut Hand) -> io::Result<()> {
         self.context.now = self.clock.now();
+        self.turn_began = self.context.now;
         self.context.turns.begin(self.context.now);
         if hand.is_first() {
             self.hear()?;
@@ -635,6 +641,7 @@ impl<F: Front + 'static> Engine<F> {
     /// How long a thread may wait in its ring; `None`: until something comes.
     fn prepare_to_wait(&mut self, hand: &mut Hand) -> io::Result<Option<Duration>> {
         let now = self.clock.now();
+        self.context.busy += now.saturating_since(self.turn_began);
         let timer = [self.context.queue.next_timer(), self.front.next_timer(), self.stops_at]
             .into_iter()
             .flatten()

@@ -134,8 +134,7 @@ impl Turns {
 
     fn account(&mut self, tenant: &Tenant, now: Instant) -> &mut Account {
         if !self.accounts.contains_key(tenant) {
-            let new =
-                Account { weight: USUAL_WEIGHT, until: now, turn: self.turn, used: Duration::ZERO };
+            let new = Account { weight: USUAL_WEIGHT, until: now, turn: self.turn, used: Duration::ZERO };
             self.accounts.insert(tenant.clone(), new);
         }
         self.accounts.get_mut(tenant).expect("it was just put there")

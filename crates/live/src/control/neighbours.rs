@@ -12,7 +12,7 @@ use crate::request_queue::{RequestQueue, Settings};
 use crate::turns::Turns;
 use fairhead_core::sched::any::preset;
 use fairhead_core::sched::catalogue::Catalogue;
-use fairhead_core::units::Instant;
+use fairhead_core::units::{Duration, Instant};
 
 fn context() -> Context {
     let config = (preset("bfq").unwrap().config)();
@@ -23,6 +23,7 @@ fn context() -> Context {
         emulation: None,
         polls: false,
         turns: Turns::default(),
+        busy: Duration::ZERO,
     }
 }
 

@@ -36,6 +36,7 @@ mod open_files;
 mod protocol;
 mod queues;
 mod range;
+mod shares;
 mod source;
 mod space;
 mod way;

@@ -18,6 +18,7 @@ mod scratch;
 
 mod confine;
 mod control_places;
+mod crowded_flash;
 mod disk;
 mod emulate;
 mod flushes;

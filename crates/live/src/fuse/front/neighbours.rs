@@ -134,3 +134,73 @@ fn limits_count_each_operation_of_the_disk() {
         judge_limited(name, done);
     }
 }
+
+/// The kernel's line, and the programs behind it: each asks again as soon as it has its answer.
+struct Kernel {
+    stage: Stage,
+    line: VecDeque<u64>,
+    bytes: Vec<u8>,
+    answered: [usize; 2],
+}
+
+/// What a request takes of the thread, beside its data: more than is believed at first.
+const READS: Duration = Duration::from_us(9);
+
+impl Kernel {
+    /// `callers` of one group and one of another, which does [`Operation::Read`]s.
+    fn new(callers: u64, bytes: Vec<u8>) -> Self {
+        Self { stage: Stage::new(), line: (0..=callers).collect(), bytes, answered: [0; 2] }
+    }
+
+    /// The front reads as many requests as it does in a turn; the disk does all at once.
+    fn turn(&mut self, number: u32) {
+        let honest_bytes = words(opcode::READ);
+        self.stage.context.turns.begin(self.stage.context.now);
+        self.stage.front.begin_turn(&mut self.stage.context);
+        for _ in 0..BATCH {
+            let Some(caller) = self.line.pop_front() else { break };
+            let (number, bytes) =
+                if caller == 0 { (opcode::READ, &honest_bytes) } else { (number, &self.bytes) };
+            let header = Header { pid: if caller == 0 { 1 } else { 2 }, ..header(number, caller) };
+            let operation = Operation::parse(number, bytes).expect("right words");
+            match self.stage.front.has_had_its_part(&mut self.stage.context, &header, &operation) {
+                Some(until) => self.stage.front.hold_back(until, &header, bytes, 0),
+                None => drop(self.stage.front.answer_or_begin(
+                    &mut self.stage.context,
+                    &header,
+                    &operation,
+                    bytes,
+                    0,
+                )),
+            }
+            self.stage.context.now = self.stage.context.now + READS;
+            self.stage.context.busy += READS;
+        }
+        let before: Vec<u64> = self.stage.front.waiting.keys().copied().collect();
+        self.stage.serve();
+        for caller in before.into_iter().filter(|c| !self.stage.front.waiting.contains_key(c)) {
+            self.answered[usize::from(caller > 0)] += 1;
+            self.line.push_back(caller);
+        }
+        if self.line.is_empty() {
+            self.stage.context.now = self.stage.context.now + READS;
+        }
+    }
+}
+
+/// Two hundred callers of one group fill the kernel's line again and again. One caller of another group, of
+/// the same weight, keeps nearly half of what it gets alone, and one alone is held back by nothing.
+#[test]
+fn many_callers_do_not_crowd_out_one() {
+    let run = |callers| {
+        let mut kernel = Kernel::new(callers, words(opcode::READ));
+        let end = Instant::EPOCH + Duration::from_secs(1);
+        while kernel.stage.context.now < end {
+            kernel.turn(opcode::READ);
+        }
+        kernel.answered
+    };
+    let ([alone, _], [beside, others]) = (run(0), run(200));
+    assert!(beside * 100 >= alone * 45, "{beside} beside two hundred, {alone} alone");
+    assert!(others * 100 >= alone * 35, "the two hundred have their part, too: {others}");
+}

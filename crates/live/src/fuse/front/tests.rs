@@ -54,6 +54,7 @@ impl Stage {
             emulation: None,
             polls: false,
             turns: Turns::default(),
+            busy: Duration::ZERO,
         };
         Self { front, context }
     }

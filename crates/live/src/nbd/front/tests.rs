@@ -39,6 +39,7 @@ impl Place {
             emulation: None,
             polls: false,
             turns: Turns::default(),
+            busy: Duration::ZERO,
         };
         let image = || File::open("/dev/null").unwrap();
         let files = Arc::new(FileTable::default());

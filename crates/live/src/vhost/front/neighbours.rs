@@ -43,6 +43,7 @@ impl Stage {
             emulation: None,
             polls: false,
             turns: Turns::default(),
+            busy: Duration::ZERO,
         };
         let files = FileTable::default();
         let served = |name: &str| Served {
