@@ -38,7 +38,8 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
     };
     let (watch, missing) = Watch::begin(&mount.file()).map_err(failed)?;
     missing.iter().for_each(|line| out::note(line));
-    let what = format!("{} is a disk as slow as {name}; Ctrl-C ends it", args.at.join("disk").display());
+    let (disk, about) = (args.at.join("disk"), Mount::about_model(&params));
+    let what = format!("{} is a disk as slow as {name}, {about}; Ctrl-C ends it", disk.display());
     let lateness = serve_until_end((&mount, &args.at), &what, confinement)?.unwrap_or_default();
     let waits = watch.end();
     waits.missing.difference(&missing).for_each(|line| out::note(line));

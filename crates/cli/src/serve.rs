@@ -86,11 +86,11 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let control = control::start(&control, server.disk()).map_err(|e| refused(&e))?;
     // Signals reach only the first server of a process; there is only one.
     let _ = END.set(ended.clone());
+    out::note(&about);
     server.addresses().iter().for_each(|place| out::note(&format!("listening on {}", shown(place))));
     let waiting =
         |w: &WantedDevice| format!("listening on {} for a virtual machine", w.device.socket.display());
     devices.iter().for_each(|w| out::note(&waiting(w)));
-    out::note(&about);
     if let Some(launcher) = launcher {
         let place = server.addresses().first().cloned();
         let place = place.unwrap_or_else(|| Listen::Unix(devices[0].device.socket.clone()));

@@ -28,7 +28,8 @@
 //! **A virtual disk** (virtio, Xen, NBD, a loop device, or one that is made of such) says that it has a
 //! head, as the kernel takes that for granted. So its random reads are measured, once for each device: a few
 //! dozen of 4 KiB, past the page cache, for at most 200 ms. If they take 1 ms or less, half of them, it has
-//! none.
+//! none. One that cannot be measured (there are no data, or no right to read them) counts as one without a
+//! head: BFQ would keep it idle for tenants that think, which made others wait for 196 ms.
 //!
 //! What it does not do: see to the disk's own cache.
 
@@ -146,7 +147,7 @@ pub(crate) enum Source {
     Kernel,
     /// It is a virtual disk, and half of its random reads took at most this.
     Measured(Duration),
-    /// It is a virtual disk, and there was nothing to read: the kernel's word is all there is.
+    /// It is a virtual disk, and there was nothing to read.
     Unmeasured,
     Model,
     Caller,
@@ -167,7 +168,7 @@ impl Display for Facts {
             Source::Measured(time) => {
                 write!(f, "{what}: a virtual one, whose random reads take {} us", time.as_us())
             }
-            Source::Unmeasured => write!(f, "{what}, as the kernel says of a virtual one; not measured"),
+            Source::Unmeasured => write!(f, "{what}, as virtual ones mostly are; it could not be measured"),
             Source::Model => write!(f, "{what}, as its model says"),
             Source::Caller => write!(f, "{what}, as set"),
         }
@@ -229,7 +230,7 @@ fn judged(facts: Facts, device: u64, path: &Path, disk: &Path) -> Facts {
     measured.insert(device, source);
     match source {
         Source::Measured(time) => Facts { is_rotational: time > HEAD_LEAST, source, ..facts },
-        _ => Facts { source, ..facts },
+        _ => Facts { is_rotational: false, source, ..facts },
     }
 }
 

@@ -201,7 +201,7 @@ impl DiskOptions {
 
     /// The disk may be idle on purpose for as long as the scheduler's tunables say. Default: so on a disk
     /// with a head, and not at all on others, but for tasks that are known to send their next request at
-    /// once (see [`Limits::idle_share`](fairhead_core::Limits::idle_share)).
+    /// once (see [`Limits`](fairhead_core::Limits::idle_for_quick_only)).
     #[must_use]
     pub const fn idles_freely(mut self) -> Self {
         self.idles_freely = true;
@@ -378,7 +378,8 @@ impl Disk {
         let is_emulated = emulation.is_some();
         let groups = GroupTable::new(settings.limits.groups);
         let turns = Turns::default();
-        let context = Context { now: clock.now(), queue, groups, emulation, polls: false, turns };
+        let (now, busy) = (clock.now(), Duration::ZERO);
+        let context = Context { now, queue, groups, emulation, polls: false, turns, busy };
         let failed = |e: io::Error| Error::new(ErrorKind::Ring, format!("io_uring: {e}"));
         let (bell, ringer) = io::pipe().map_err(failed)?;
         let mail = Arc::new(Mailbox { inbox: Inbox::new(), bell: ringer });
@@ -443,7 +444,7 @@ impl Disk {
         limits.queue_depth = options.depth.unwrap_or_else(|| Depth::usual(facts.is_rotational, facts.queue));
         settings.adaptive_depth = options.depth.is_none() && emulation.is_none() && facts.can_adapt();
         // With a head, a bound of a tenth made a program start half as fast beside new readers.
-        limits.idle_share = (!options.idles_freely && !facts.is_rotational).then_some(0);
+        limits.idle_for_quick_only = !options.idles_freely && !facts.is_rotational;
         limits.one_youth = true;
         settings
     }

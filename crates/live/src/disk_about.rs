@@ -1,6 +1,6 @@
 //! What a disk is taken for, in words: whether it has a head, how many requests it may have, and why.
 
-use crate::depth::Depth;
+use crate::depth::{Depth, Source};
 use crate::disk::DiskOptions;
 use std::path::Path;
 
@@ -16,14 +16,19 @@ impl DiskOptions {
     pub fn about(&self) -> String {
         let facts = self.facts();
         let depth = match self.depth {
+            Some(depth) if facts.source == Source::Model && facts.queue == Some(depth) => {
+                format!("{depth}, as its model takes")
+            }
             Some(depth) => format!("{depth}, as set"),
             None => {
+                let usual = Depth::usual(facts.is_rotational, facts.queue);
                 let how = match (facts.can_adapt(), facts.queue) {
-                    (true, _) => "at first, and adapts",
-                    (false, Some(_)) => "as its queue takes",
-                    (false, None) => "as its queue is not known",
+                    (true, _) => "at first, and adapts".to_owned(),
+                    (false, Some(queue)) if queue != usual => format!("(its own queue takes {queue})"),
+                    (false, Some(_)) => "as its queue takes".to_owned(),
+                    (false, None) => "as its queue is not known".to_owned(),
                 };
-                format!("{} {how}", Depth::usual(facts.is_rotational, facts.queue))
+                format!("{usual} {how}")
             }
         };
         format!("{facts}; depth {depth}")

@@ -29,7 +29,7 @@ use crate::recorder::Recorder;
 use crate::request_queue::{IoId, RequestQueue, Start};
 use crate::ring::{LARGE, Outcome, Ring, Token};
 use crate::store::{Finished, Store};
-use crate::turns::Turns;
+use crate::turns::{Tenant, Turns, USUAL_WEIGHT};
 use fairhead_core::request;
 use fairhead_core::units::{Duration, GroupId, Instant};
 use fairhead_inbox::{Inbox, Pushed};
@@ -111,6 +111,8 @@ pub(crate) struct Context {
     pub(crate) polls: bool,
     /// Which tenants may do work that is no I/O, and how much.
     pub(crate) turns: Turns,
+    /// The time that turns took until now, of all threads.
+    pub(crate) busy: Duration,
 }
 
 impl Context {
@@ -122,6 +124,15 @@ impl Context {
         let limits = all.flat_map(|group| [groups.max(group).riops, groups.max(group).wiops]);
         let lowest = limits.flatten().min();
         lowest.map_or(Duration::ZERO, |rate| Duration::from_ns(1_000_000_000 / rate.get()))
+    }
+
+    /// A tenant did this much that is no I/O; see [`Turns::charge`].
+    pub(crate) fn charge(&mut self, tenant: &Tenant, cost: Duration, at_least: Duration) {
+        let weight = match tenant {
+            Tenant::Group(group) => self.queue.elevator().groups().weight(*group).get().into(),
+            Tenant::Owner(_) => USUAL_WEIGHT,
+        };
+        self.turns.charge((tenant, weight), self.now, cost, at_least);
     }
 
     /// How well the model kept time, if there is one.
@@ -259,6 +270,8 @@ pub(crate) struct Engine<F> {
     heard: Vec<Message>,
     stops_at: Option<Instant>,
     hands: Hands,
+    /// When the turn began that is taken, or was last.
+    turn_began: Instant,
     /// No thread takes a turn any more.
     is_over: bool,
     /// The bytes that this thread has copied since it last sent: clients take them while it copies the next.
@@ -304,6 +317,7 @@ impl<F: Front + 'static> Engine<F> {
             heard: Vec::new(),
             stops_at: None,
             hands: Hands::default(),
+            turn_began: Instant::EPOCH,
             is_over: false,
             copied: 0,
             has_pages: false,
@@ -401,6 +415,7 @@ impl<F: Front + 'static> Engine<F> {
     /// All that there is to do.
     fn turn(&mut self, hand: &mut Hand) -> io::Result<()> {
         self.context.now = self.clock.now();
+        self.turn_began = self.context.now;
         self.context.turns.begin(self.context.now);
         if hand.is_first() {
             self.hear()?;
@@ -626,6 +641,7 @@ impl<F: Front + 'static> Engine<F> {
     /// How long a thread may wait in its ring; `None`: until something comes.
     fn prepare_to_wait(&mut self, hand: &mut Hand) -> io::Result<Option<Duration>> {
         let now = self.clock.now();
+        self.context.busy += now.saturating_since(self.turn_began);
         let timer = [self.context.queue.next_timer(), self.front.next_timer(), self.stops_at]
             .into_iter()
             .flatten()

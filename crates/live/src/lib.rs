@@ -42,6 +42,9 @@ mod lane_id;
 mod latency;
 mod mapped;
 pub mod nbd;
+#[cfg(test)]
+mod neighbours;
+mod numbers;
 mod opening;
 mod peer;
 mod pipes;
@@ -70,9 +73,9 @@ pub use disk::{Client, Disk, DiskOptions, Pending};
 pub use emulation::Lateness;
 pub use error::{Error, ErrorKind};
 pub use faults::{Fault, FaultOp, Faults, Harm};
-#[doc(hidden)]
-pub use fuse::serve_bytes;
 pub use fuse::{Mount, Unmount, Way};
+#[doc(hidden)]
+pub use fuse::{OPCODES, serve_bytes};
 pub use heap::keep_heap_small;
 pub use probe::Probe;
 pub use request_queue::{IoId, Piece, RequestQueue, Settings, Start};

@@ -189,9 +189,7 @@ impl Display for Head<'_> {
         )?;
         let starts: Vec<String> = l.actuators.starts().map(|s| s.0.to_string()).collect();
         write!(f, "{}", if starts.is_empty() { "-".to_owned() } else { starts.join(",") })?;
-        if let Some(percent) = l.idle_share {
-            write!(f, " idle_share={percent}")?;
-        }
+        write!(f, "{}", if l.idle_for_quick_only { " quick_idling=1" } else { "" })?;
         writeln!(f, "{}", if l.one_youth { " one_youth=1" } else { "" })
     }
 }
@@ -382,11 +380,9 @@ fn read_limits(words: &mut Words<'_>) -> Result<Limits, String> {
     let mut limits = limits;
     // A recording of before they were there, or without them, has none of these.
     for word in words.0.by_ref() {
-        let wrong = || format!("limits: {word}: one of idle_share=0 to 100 and one_youth=1");
+        let wrong = || format!("limits: {word}: one of quick_idling=1 and one_youth=1");
         match word.split_once('=').ok_or_else(wrong)? {
-            ("idle_share", percent) => {
-                limits.idle_share = Some(number(percent).filter(|p| *p <= 100).ok_or_else(wrong)?);
-            }
+            ("quick_idling", "1") => limits.idle_for_quick_only = true,
             ("one_youth", "1") => limits.one_youth = true,
             _ => return Err(wrong()),
         }

@@ -10,7 +10,7 @@
 //!   in a [`Line`], round robin over tenants and, inside each, over connections. Between two turns the disk,
 //!   completions and other tenants are served.
 //! - **Over time**, what such work cost is a debt. All tenants that owe may use 1 / [`SHARE`] of the time
-//!   together, in equal parts; a tenant that owes more than it may ([`AHEAD`]) waits until it does not. A
+//!   together, in proportion to their weights; a tenant that owes more than it may ([`AHEAD`]) waits until it does not. A
 //!   tenant that did little owes nothing and is served at once, whatever others owe.
 //! - A command that is no I/O is one more request for the limits of its group: it takes as long as they say.
 //!
@@ -19,7 +19,8 @@
 //! Costs are known numbers and not measured, so that they are the same on each run: a measurement would
 //! charge a tenant for the time that other programs had the processor.
 //!
-//! What it does not do: divide the disk, or weigh tenants; the weight of a group is for the disk.
+//! What it does not do: divide the disk, or know groups. A tenant that owes alone has all of that part of the
+//! time, whatever its weight.
 
 use crate::peer::Owner;
 use fairhead_core::units::{Duration, GroupId, Instant};
@@ -53,8 +54,12 @@ pub(crate) enum Tenant {
     Group(GroupId),
 }
 
+/// The weight of a tenant without a group.
+pub(crate) const USUAL_WEIGHT: u64 = 100;
+
 #[derive(Debug)]
 struct Account {
+    weight: u64,
     /// When all that it did will be paid for.
     until: Instant,
     /// The last turn in which it did anything, and what it used of that.
@@ -67,7 +72,7 @@ struct Account {
 pub(crate) struct Turns {
     accounts: BTreeMap<Tenant, Account>,
     turn: u64,
-    /// How many tenants owe, as of this turn.
+    /// The weights of the tenants that owe, as of this turn.
     owing: u64,
 }
 
@@ -77,7 +82,7 @@ impl Turns {
         self.turn += 1;
         if !self.accounts.is_empty() {
             self.accounts.retain(|_, account| account.until > now);
-            self.owing = self.accounts.len() as u64;
+            self.owing = self.accounts.values().map(|account| account.weight).sum();
         }
     }
 
@@ -108,20 +113,28 @@ impl Turns {
         }
     }
 
-    /// The tenant used this much of the turn for work that is no I/O, and owes it; in no less time than
-    /// `at_least`, which is what limits say.
-    pub(crate) fn charge(&mut self, tenant: &Tenant, now: Instant, cost: Duration, at_least: Duration) {
-        let takes = Duration::from_ns(cost.as_ns().saturating_mul(SHARE * self.owing.max(1)));
+    /// The tenant, of this weight, used this much of the turn for work that is no I/O, and owes it; in no less
+    /// time than `at_least`, which is what limits say.
+    pub(crate) fn charge(
+        &mut self,
+        (tenant, weight): (&Tenant, u64),
+        now: Instant,
+        cost: Duration,
+        at_least: Duration,
+    ) {
+        let takes = cost.as_ns().saturating_mul(SHARE * self.owing.max(weight)) / weight.max(1);
+        let takes = Duration::from_ns(takes);
         // Of what is limited, one at a time.
         let used = if at_least > takes { TURN } else { cost };
         self.use_up(tenant, now, used);
         let account = self.account(tenant, now);
+        account.weight = weight;
         account.until = account.until.max(now) + takes.max(at_least);
     }
 
     fn account(&mut self, tenant: &Tenant, now: Instant) -> &mut Account {
         if !self.accounts.contains_key(tenant) {
-            let new = Account { until: now, turn: self.turn, used: Duration::ZERO };
+            let new = Account { weight: USUAL_WEIGHT, until: now, turn: self.turn, used: Duration::ZERO };
             self.accounts.insert(tenant.clone(), new);
         }
         self.accounts.get_mut(tenant).expect("it was just put there")
@@ -204,7 +217,7 @@ mod tests {
             while let Some(who) = line.next(&turns, now) {
                 let tenant = &floods[who].0;
                 did.push(who);
-                turns.charge(tenant, now, STEP, Duration::ZERO);
+                turns.charge((tenant, USUAL_WEIGHT), now, STEP, Duration::ZERO);
                 line.push(tenant, who, now);
             }
             done.push(did);
@@ -243,18 +256,37 @@ mod tests {
     }
 
     #[test]
+    fn tenants_that_owe_are_served_by_their_weights() {
+        let (mut turns, mut line, mut done) = (Turns::default(), Line::default(), [0_u64; 2]);
+        let weights = [100, 300];
+        let tenants = [Tenant::Group(GroupId(1)), Tenant::Group(GroupId(2))];
+        tenants.iter().enumerate().for_each(|(who, tenant)| line.push(tenant, who, Instant::EPOCH));
+        for turn in 0..400_000 {
+            let now = Instant::EPOCH + Duration::from_us(50) * turn;
+            turns.begin(now);
+            while let Some(who) = line.next(&turns, now) {
+                done[who] += 1;
+                turns.charge((&tenants[who], weights[who]), now, STEP, Duration::ZERO);
+                line.push(&tenants[who], who, now);
+            }
+        }
+        let [light, heavy] = done;
+        assert!((27 * light..=33 * light).contains(&(10 * heavy)), "{light} and {heavy} steps, 100 : 300");
+    }
+
+    #[test]
     fn a_tenant_that_did_little_is_served_whatever_others_owe() {
         let mut turns = Turns::default();
         let now = Instant::EPOCH;
         turns.begin(now);
-        turns.charge(&user(1), now, Duration::from_secs(1), Duration::ZERO);
+        turns.charge((&user(1), USUAL_WEIGHT), now, Duration::from_secs(1), Duration::ZERO);
         assert_eq!(turns.left(&user(1), now, false), Err(now), "in this turn");
         assert_eq!(turns.left(&user(2), now, false), Ok(TURN));
         turns.begin(now);
         assert_eq!(turns.left(&user(1), now, false), Err(now + Duration::from_secs(SHARE) - AHEAD));
         assert_eq!(turns.left(&user(2), now, false), Ok(TURN));
         assert!(turns.left(&user(1), now, true).is_err(), "more than is bearable");
-        turns.charge(&user(2), now, Duration::from_ms(1) + STEP, Duration::ZERO);
+        turns.charge((&user(2), USUAL_WEIGHT), now, Duration::from_ms(1) + STEP, Duration::ZERO);
         turns.begin(now);
         assert!(turns.left(&user(2), now, false).is_err());
         assert_eq!(turns.left(&user(2), now, true), Ok(TURN), "a new connection of it may begin");
@@ -270,7 +302,7 @@ mod tests {
             turns.begin(now);
             while line.next(&turns, now).is_some() {
                 done += 1;
-                turns.charge(&tenant, now, STEP, Duration::from_ms(100));
+                turns.charge((&tenant, USUAL_WEIGHT), now, STEP, Duration::from_ms(100));
                 line.push(&tenant, 0, now);
             }
         }

@@ -164,6 +164,8 @@ pub(super) const NIGHTLY: &[Step] = &[
     always("the module on a newer kernel", || kernel::test("7.3")),
     always("the module under lockdep and KASAN", crate::kernel_debug::run),
     always("the module under stress, 24 h", || crate::kernel_guest::stress(&["--hours", "24"])),
+    always("neighbours", || neighbours("")),
+    always("neighbours, a soak", || neighbours("soak 2100")),
     always("all measured docs", || docs::run(docs::Part::All)),
 ];
 
@@ -203,6 +205,18 @@ fn compile() -> Result<Outcome, String> {
         capture(&mut cargo(&format!("{args} --workspace --profile sim")))?;
     }
     Ok(passed(""))
+}
+
+/// What one tenant can do to the others, in time. As root, mounts and cgroups are among it.
+fn neighbours(what: &str) -> Result<Outcome, String> {
+    let bench = "bench --profile release --package fairhead-live --bench neighbours --";
+    let output = cargo(&format!("{bench} {what}")).output().map_err(|e| format!("cargo: {e}"))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        print!("{said}");
+        return Ok(passed(said.lines().last().unwrap_or_default()));
+    }
+    Err(format!("{said}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Licences, advisories and sources of dependencies, as `deny.toml` has them.

@@ -44,11 +44,10 @@ pub struct Limits {
     pub trace: u32,
     /// Which parts of the disk have an arm of their own. Default: there is one for all.
     pub actuators: Actuators,
-    /// How much of any second, in percent, the disk may idle on purpose while requests wait, under a
-    /// scheduler that looks at this (BFQ). A task that is known to send its next request at once is waited
-    /// for all the same. The bound is gone when `slice_idle` is changed. Default `None`: as much as the
-    /// scheduler wants.
-    pub idle_share: Option<u8>,
+    /// Whether the disk idles on purpose for no task but those whose mean think time is known and at most
+    /// 0.2 ms, under a scheduler that looks at this (BFQ). A change of `slice_idle` switches it off. Default
+    /// false: the disk idles for all tasks for which the scheduler wants it to.
+    pub idle_for_quick_only: bool,
     /// Whether the tasks of a group other than the root are taken for one program: BFQ raises the weight of a
     /// new task only while the group is new itself, or was idle for long before. Default false.
     pub one_youth: bool,
@@ -120,7 +119,7 @@ impl Default for Limits {
             tick: Duration::ZERO,
             trace: 0,
             actuators: Actuators::default(),
-            idle_share: None,
+            idle_for_quick_only: false,
             one_youth: false,
         }
     }

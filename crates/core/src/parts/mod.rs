@@ -14,7 +14,6 @@ mod fairness;
 pub(crate) mod fifo;
 pub(crate) mod hash;
 pub(crate) mod hierarchy;
-pub(crate) mod idle_share;
 pub(crate) mod merge;
 mod red_black;
 pub(crate) mod sorted;

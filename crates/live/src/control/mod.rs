@@ -26,6 +26,8 @@ mod change;
 mod errands;
 mod export_request;
 mod guest;
+#[cfg(test)]
+mod neighbours;
 mod report;
 mod request;
 #[cfg(test)]
@@ -36,7 +38,7 @@ pub(crate) mod work;
 pub use caller::Caller;
 pub use change::{Change, GROUP_KEYS};
 pub use export_request::ExportRequest;
-pub use request::{LINE_MAX, Request, line_of_words};
+pub use request::{LINE_MAX, Request, line_of_words, words};
 
 use crate::clock::Clock;
 use crate::disk::{Disk, Shared};

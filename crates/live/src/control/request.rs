@@ -60,6 +60,12 @@ const COMMANDS: [(&str, Option<&str>, Rest); 8] = [
     ("depth", Some("requests"), Rest::Nothing),
 ];
 
+/// The words that a line of control may have the server "do": what tests go through.
+#[doc(hidden)]
+pub fn words() -> impl Iterator<Item = &'static str> + Clone {
+    COMMANDS.iter().map(|c| c.0).chain(EXPORT_WORDS)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Nothing,
@@ -71,7 +77,7 @@ enum Rest {
 
 fn command(word: &str) -> Result<(&'static str, Option<&'static str>, Rest), String> {
     let found = COMMANDS.iter().find(|c| c.0 == word);
-    found.copied().ok_or_else(|| unknown("command", word, COMMANDS.iter().map(|c| c.0).chain(EXPORT_WORDS)))
+    found.copied().ok_or_else(|| unknown("command", word, words()))
 }
 
 impl Request {

@@ -236,6 +236,7 @@ mod tests {
             emulation: None,
             polls: false,
             turns: Turns::default(),
+            busy: Duration::ZERO,
         };
         let mut callers = Callers::default();
         let group = context.groups.ensure(context.now, &mut context.queue, "user").unwrap();

@@ -15,7 +15,6 @@
 //! What it does not do: anything about names and attributes.
 
 pub(crate) use super::callers::Who;
-use super::callers::is_ending;
 use super::in_pieces::{LongRequest, Spot};
 use super::incoming::Incoming;
 use super::name_threads::{Job, NameThreads, own_mask};
@@ -30,6 +29,7 @@ use crate::rights;
 use crate::ring::{Outcome, Ring, Token};
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId};
 use fairhead_inbox::{Inbox, Pushed};
+use held_back::AllHeldBack;
 use io_uring::opcode::Read;
 use io_uring::types::Fd;
 use std::collections::{HashMap, VecDeque};
@@ -256,6 +256,8 @@ pub(crate) struct FuseFront<T> {
     look_after: Option<Instant>,
     /// The bytes that these requests hold for writes.
     held: u64,
+    /// Requests of groups that have had their part of this thread.
+    held_back: AllHeldBack,
     /// Closed, and something may still be asked of them.
     leaving: Vec<FileId>,
     /// Where what may block goes.
@@ -297,6 +299,7 @@ impl<T: Tree> FuseFront<T> {
             disturbed: Vec::new(),
             look_after: None,
             held: 0,
+            held_back: AllHeldBack::default(),
             ended: Some(ended),
         }
     }
@@ -334,7 +337,7 @@ impl<T: Tree> FuseFront<T> {
     /// Whether to read another request. The kernel has them all in one line, so one caller cannot be held
     /// back alone.
     fn has_room(&self) -> bool {
-        self.waiting.len() < WAITING_MAX && self.held < HELD_MAX
+        self.waiting.len() + self.held_back.count < WAITING_MAX && self.held + self.held_back.bytes < HELD_MAX
     }
 
     /// What comes of an attempt to read a request that failed.
@@ -363,6 +366,9 @@ impl<T: Tree> FuseFront<T> {
             return self.channel.reply(unique, Err(Errno::IO));
         };
         let data = len.saturating_sub(WRITE_HEADER);
+        if let Some(until) = self.has_had_its_part(context, &header, &operation) {
+            return self.hold_back(until, &header, bytes, data);
+        }
         if let Some(result) = self.answer_or_begin(context, &header, &operation, bytes, data) {
             self.channel.reply(unique, result.as_deref().map_err(|e| *e));
             if header.opcode == opcode::INIT {
@@ -408,6 +414,9 @@ impl<T: Tree> FuseFront<T> {
         let Some(operation) = operation else {
             return self.reply(header.unique, header.entry, Err(Errno::IO));
         };
+        if let Some(until) = self.has_had_its_part(context, &header, &operation) {
+            return self.hold_back(until, &header, &bytes, payload);
+        }
         if let Some(result) = self.answer_or_begin(context, &header, &operation, &bytes, payload) {
             self.reply(header.unique, header.entry, result.as_deref().map_err(|e| *e));
         }
@@ -415,6 +424,9 @@ impl<T: Tree> FuseFront<T> {
 
     /// The data of a write, `len` bytes.
     fn written(&mut self, header: &Header, len: usize) -> Buffer {
+        if let Some(body) = self.held_back.body.take() {
+            return body;
+        }
         let (Some(queues), Some(entry)) = (&mut self.queues, header.entry) else {
             return self.incoming.payload(len);
         };
@@ -683,36 +695,6 @@ impl<T: Tree> FuseFront<T> {
             self.reply(unique, header.entry, reply.as_deref().map_err(|e| *e));
         }
     }
-
-    /// The caller of that request got a signal. It may have its answer already.
-    fn interrupt(&mut self, context: &mut Context, unique: u64) {
-        let Some(waiting) = self.waiting.get(&unique).copied() else {
-            let threads = self.workers.as_ref();
-            if let Some(header) = threads.and_then(|t| t.take_back(unique, |h| is_ending(h.pid))) {
-                self.reply(unique, header.entry, Err(Errno::INTR));
-            }
-            return;
-        };
-        if !is_ending(waiting.thread) {
-            self.disturbed.push(unique);
-            self.look_after.get_or_insert(context.now + LOOK_AFTER);
-        } else if let Some(bio) = waiting.bio {
-            context.queue.cancel(context.now, bio);
-        } else {
-            self.waiting.remove(&unique);
-            self.take_back_flush(context, unique);
-            self.reply(unique, waiting.entry, Err(Errno::INTR));
-        }
-    }
-
-    /// Of a second signal the kernel says nothing.
-    fn look_after(&mut self, context: &mut Context) {
-        if self.look_after.is_some_and(|at| at <= context.now) {
-            self.look_after = None;
-            let disturbed = std::mem::take(&mut self.disturbed);
-            disturbed.into_iter().for_each(|unique| self.interrupt(context, unique));
-        }
-    }
 }
 
 impl<T: Tree> Front for FuseFront<T> {
@@ -828,9 +810,13 @@ impl<T: Tree> Front for FuseFront<T> {
         }
     }
 
+    fn begin_turn(&mut self, context: &mut Context) {
+        self.continue_held_back(context);
+    }
+
     fn next_timer(&self) -> Option<Instant> {
         let arm_at = self.arm_at.filter(|_| self.ended.is_some() && self.has_room());
-        [self.look_after, arm_at].into_iter().flatten().min()
+        [self.look_after, arm_at, self.held_back.next_timer()].into_iter().flatten().min()
     }
 
     fn turn(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()> {
@@ -888,5 +874,9 @@ impl<T: Tree> Front for FuseFront<T> {
 }
 
 mod flushes;
+mod held_back;
+mod interrupts;
+#[cfg(test)]
+mod neighbours;
 #[cfg(test)]
 mod tests;

@@ -36,6 +36,7 @@ mod open_files;
 mod protocol;
 mod queues;
 mod range;
+mod shares;
 mod source;
 mod space;
 mod way;
@@ -51,7 +52,7 @@ pub use from_bytes::serve_bytes;
 use front::{Channel, FuseFront, Tree};
 use mountpoint::Mountpoint;
 use one_file::OneFile;
-use protocol::DATA_MAX;
+use protocol::{DATA_MAX, opcode};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use source::Source;
 use std::io;
@@ -62,6 +63,9 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::available_parallelism;
 use std::time::Duration;
 pub use way::Way;
+
+/// The operations of the kernel's that are known, by name: what tests go through.
+pub const OPCODES: &[(&str, u32)] = opcode::ALL;
 
 /// The most bios and bytes of one mount that may wait; while more do, nothing is read from the kernel,
 /// interrupts included. The kernel lets through fewer than that where no caller waits, so only many threads
@@ -128,13 +132,21 @@ impl Mount {
         let model = Device::new(&params).map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))?;
         let settings =
             Settings { client_bios_max: BIOS_MAX, client_bytes_max: BYTES_MAX, ..Settings::default() };
-        let mut options = DiskOptions::new::<&Path>([])
-            .scheduler("noop")?
-            .settings(settings)
-            .depth(model.facts().queue_depth)
-            .emulate(params);
+        let mut options =
+            Self::of_model(params, model.facts().queue_depth).scheduler("noop")?.settings(settings);
         options.table = Some(OneFile::table(file).map_err(|e| failed(e.to_string()))?.into());
         Self::show(options, OneFile::new(size, &meta), file, at)
+    }
+
+    /// Says how many requests a disk of this model takes at a time, and whether it has a head.
+    #[must_use]
+    pub fn about_model(params: &DeviceParams) -> String {
+        let depth = Device::new(params).map_or(1, |model| model.facts().queue_depth);
+        Self::of_model(params.clone(), depth).about()
+    }
+
+    fn of_model(params: DeviceParams, depth: u16) -> DiskOptions {
+        DiskOptions::new::<&Path>([]).depth(depth).emulate(params)
     }
 
     /// The folder `source` as it is, in the folder `at`, except that what is read and written goes through

@@ -610,6 +610,15 @@ impl Connection {
         !self.batch.is_empty() || !self.out.is_empty()
     }
 
+    /// The bytes that are sent next: as if the socket took them.
+    #[cfg(test)]
+    pub(super) fn next_len(&mut self) -> usize {
+        if self.batch.is_empty() {
+            self.fill_batch();
+        }
+        self.batch.iter().flat_map(Out::parts).map(|part| part.iov_len).sum()
+    }
+
     /// Sends as much as fits a message: at once what the socket takes, which is answered; else through the
     /// ring. If there are other connections, a worker sends what is long.
     pub(super) fn send(&mut self, ring: &mut Ring, token: Token, has_others: bool) -> io::Result<Sent> {

@@ -7,6 +7,8 @@
 //!
 //= nbd doc/proto.md
 
+use crate::numbers::table;
+
 pub(super) const GREETING: u64 = 0x4e42_444d_4147_4943;
 pub(super) const OPTION: u64 = 0x4948_4156_454f_5054;
 pub(super) const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
@@ -21,21 +23,9 @@ pub(super) const STRUCTURED_REPLY: u32 = 0x668e_33ef;
 pub(super) const FIXED_NEWSTYLE: u16 = 1;
 pub(super) const NO_ZEROES: u16 = 2;
 
-/// Defines a module of numbers, and its table `ALL` with the name of each.
-macro_rules! table {
-    ($(#[$doc:meta])* $module:ident: $number:ty { $($name:ident = $value:expr,)* }) => {
-        $(#[$doc])*
-        pub(super) mod $module {
-            $(pub(crate) const $name: $number = $value;)*
-            /// Each number with its name. A new line is in it by itself.
-            pub(crate) const ALL: &[(&str, $number)] = &[$((stringify!($name), $name)),*];
-        }
-    };
-}
-
 table! {
     /// What a client may ask for before it chooses an export.
-    option: u32 {
+    pub(super) mod option: u32 {
         EXPORT_NAME = 1,
         ABORT = 2,
         LIST = 3,
@@ -88,7 +78,7 @@ pub(super) mod can {
 
 table! {
     /// Commands.
-    command: u16 {
+    pub(super) mod command: u16 {
         READ = 0,
         WRITE = 1,
         DISC = 2,

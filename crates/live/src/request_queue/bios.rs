@@ -60,6 +60,8 @@ pub(super) struct Client {
     pub(super) serial: u64,
     pub(super) bios: u32,
     pub(super) bytes: u64,
+    /// Flushes among its bios.
+    pub(super) flushes: u32,
     /// Bios of which something has no tag yet.
     pub(super) unplaced: Lanes,
     /// Behind its last bio on the disk.

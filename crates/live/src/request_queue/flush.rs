@@ -21,6 +21,9 @@ use std::collections::BTreeMap;
 /// What a flush is for limits.
 const LEN: u32 = 512;
 
+/// A client that waits for this many flushes has one that the next one adds nothing to.
+const ENOUGH: u32 = 4;
+
 /// A client that waits for a flush.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
@@ -83,6 +86,7 @@ impl<D> RequestQueue<D> {
         self.serial += 1;
         let Some(c) = self.client(client) else { return };
         c.bios += 1;
+        c.flushes += 1;
         let Flush { file, group, cookie, .. } = flush;
         let who = Waiter { client, cookie, group };
         self.flushes.shares.see(now);
@@ -97,6 +101,13 @@ impl<D> RequestQueue<D> {
             self.flushes.gates.insert((file, group), Gate { bio, whom: vec![who] });
             self.place(now);
         }
+    }
+
+    /// Whether another flush of this client has the disk do nothing: it waits for several already, and those
+    /// that have not begun are done as one. It is work for the engine's thread alone.
+    pub(crate) fn flushes_enough(&self, client: ClientId) -> bool {
+        let c = self.clients.get(client.slot).filter(|c| c.serial == client.serial);
+        c.is_some_and(|c| c.flushes >= ENOUGH)
     }
 
     /// Takes a flush back that waits for limits, and is answered with [`Errno::INTR`] then. Returns whether
@@ -288,6 +299,7 @@ impl<D> RequestQueue<D> {
                 continue;
             };
             c.bios -= 1;
+            c.flushes -= 1;
             // The kernel reports a failed write-back once, to one caller. Here each client that was connected
             // then gets it, once.
             let heard = c.heard.get(&file).copied().unwrap_or(c.serial);

@@ -42,4 +42,8 @@ mod start;
 
 pub use device::{Device, QUEUES_MAX};
 pub(crate) use front::{COOKIE, KIND, VhostFront};
+/// The types of requests that are known, by name: what tests go through.
+#[doc(hidden)]
+pub const REQUESTS: &[(&str, u32)] = request::kind::ALL;
+
 pub(crate) use start::{Opened, Prepared, overlap};

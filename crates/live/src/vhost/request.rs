@@ -13,6 +13,7 @@
 //! kernel's `include/uapi/linux/virtio_blk.h` and `include/uapi/linux/ioprio.h`.
 
 use crate::guest_data::Part;
+use crate::numbers::table;
 use fairhead_core::units::{Class, IoPrio};
 
 /// The unit of addresses and lengths.
@@ -28,6 +29,18 @@ pub(super) const RANGES_MAX: usize = 16;
 const HEADER: usize = 16;
 const RANGE: usize = 16;
 pub(super) const ID: usize = 20;
+
+table! {
+    /// The types of requests.
+    pub(super) mod kind: u32 {
+        IN = 0,
+        OUT = 1,
+        FLUSH = 4,
+        GET_ID = 8,
+        DISCARD = 11,
+        WRITE_ZEROES = 13,
+    }
+}
 
 /// The answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,25 +118,25 @@ impl Request {
             return Err(Unanswerable("a request without a whole header"));
         }
         let [t0, t1, t2, t3, p0, p1, p2, p3, sector @ ..] = header;
-        let (kind, sector) = (u32::from_le_bytes([t0, t1, t2, t3]), u64::from_le_bytes(sector));
+        let (asked, sector) = (u32::from_le_bytes([t0, t1, t2, t3]), u64::from_le_bytes(sector));
         let (inner, status) =
             split_last(writable).ok_or(Unanswerable("a request without a place for the status"))?;
         let output = behind(readable, HEADER);
         let prio = priority(u32::from_le_bytes([p0, p1, p2, p3]));
         let mut request =
             Self { asks: Err(Status::Unsupported), prio, ranges: Vec::new(), data: Vec::new(), status };
-        request.asks = match kind {
-            0 => request.transfer(Kind::Read, inner, sector, limits),
-            1 => request.transfer(Kind::Write, output, sector, limits),
-            4 => Ok(Kind::Flush),
-            8 => {
+        request.asks = match asked {
+            kind::IN => request.transfer(Kind::Read, inner, sector, limits),
+            kind::OUT => request.transfer(Kind::Write, output, sector, limits),
+            kind::FLUSH => Ok(Kind::Flush),
+            kind::GET_ID => {
                 request.data = inner;
                 Ok(Kind::Id)
             }
             // SAFETY: as the caller says.
-            11 => unsafe { request.ranges_of(Kind::Discard, &output, limits) },
+            kind::DISCARD => unsafe { request.ranges_of(Kind::Discard, &output, limits) },
             // SAFETY: as the caller says.
-            13 => unsafe { request.ranges_of(Kind::Zero, &output, limits) },
+            kind::WRITE_ZEROES => unsafe { request.ranges_of(Kind::Zero, &output, limits) },
             _ => Err(Status::Unsupported),
         };
         Ok(request)

@@ -282,18 +282,24 @@ pub(super) mod tests {
         pub(in crate::vhost) memory: Arc<GuestMemory>,
         pub(in crate::vhost) at: Addresses,
         index: u16,
+        size: u16,
     }
 
     impl Driver {
         pub(in crate::vhost) fn new() -> Self {
+            Self::sized(SIZE)
+        }
+
+        /// A ring of this many descriptors, 256 at most.
+        pub(in crate::vhost) fn sized(size: u16) -> Self {
             let memory = Arc::new(memory(&[(BASE, 0x10000)]));
             let user = USER + BASE;
             let at = Addresses { descriptors: user, available: user + 0x1000, used: user + 0x2000 };
-            Self { memory, at, index: 0 }
+            Self { memory, at, index: 0, size }
         }
 
         pub(in crate::vhost) fn ring(&self, has_event_index: bool) -> SplitRing {
-            SplitRing::new(Arc::clone(&self.memory), SIZE, self.at, 0, has_event_index).unwrap()
+            SplitRing::new(Arc::clone(&self.memory), self.size, self.at, 0, has_event_index).unwrap()
         }
 
         pub(in crate::vhost) fn write(&self, address: u64, bytes: &[u8]) {
@@ -321,8 +327,13 @@ pub(super) mod tests {
             self.write(table + 16 * u64::from(i), &raw);
         }
 
+        /// How many chains were offered so far.
+        pub(in crate::vhost) const fn offered(&self) -> u16 {
+            self.index
+        }
+
         pub(in crate::vhost) fn offer(&mut self, head: u16) {
-            self.write(BASE + 0x1004 + 2 * u64::from(self.index % SIZE), &head.to_le_bytes());
+            self.write(BASE + 0x1004 + 2 * u64::from(self.index % self.size), &head.to_le_bytes());
             self.index = self.index.wrapping_add(1);
             self.write(BASE + 0x1002, &self.index.to_le_bytes());
         }

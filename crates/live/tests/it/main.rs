@@ -18,11 +18,12 @@ mod scratch;
 
 mod confine;
 mod control_places;
+mod crowded_flash;
 mod disk;
 mod emulate;
 mod flushes;
-mod idle_share;
 mod idle_tasks;
+mod idling;
 mod mount_ends;
 mod mount_suites;
 mod nbd_exports;

@@ -30,7 +30,7 @@ pub(crate) fn limits(chance: &mut Chance) -> Limits {
         tick: Duration::from_ms(chance.below(2)),
         trace: if chance.percent(50) { 1024 } else { 0 },
         actuators: Actuators::at(&[Sector(100), Sector(20_000)][..*chance.pick(&[0, 0, 0, 1, 2])]),
-        idle_share: *chance.pick(&[None, None, None, Some(0), Some(10)]),
+        idle_for_quick_only: chance.percent(40),
         one_youth: chance.percent(20),
     }
 }

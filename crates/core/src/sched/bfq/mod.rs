@@ -104,7 +104,6 @@ use crate::parts::choose::first_is_nearer;
 use crate::parts::fifo::{Fifo, Links};
 use crate::parts::hash::Hash;
 use crate::parts::hierarchy::Hierarchy;
-use crate::parts::idle_share::IdleShare;
 use crate::parts::sorted::SortedLinks;
 use crate::parts::tasks::{TaskMap, TaskSlot};
 use crate::parts::tree::{Forest, Tree};
@@ -202,8 +201,8 @@ pub struct Bfq {
     last_completion: Option<Instant>,
     slot_start: Instant,
     idle_start: Instant,
-    /// How much longer the disk may idle.
-    idle_share: IdleShare,
+    /// See [`Limits::idle_for_quick_only`].
+    idles_for_quick_only: bool,
     idle_timer: Option<Instant>,
     slots_seen: u32,
     /// Sectors at peak rate within `timeout_sync`.
@@ -262,13 +261,10 @@ impl Scheduler for Bfq {
         if self.in_service == Some(q) && self.queues[q].waiting {
             self.end_idling(cx, q, &rq);
         }
-        self.watch_idling(cx.now);
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
-        let answer = self.serve(cx, None);
-        self.watch_idling(cx.now);
-        answer
+        self.serve(cx, None)
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
@@ -363,7 +359,6 @@ impl Scheduler for Bfq {
         if unused {
             self.reap(q);
         }
-        self.watch_idling(cx.now);
     }
 
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
@@ -380,7 +375,6 @@ impl Scheduler for Bfq {
         if self.idle_timer.is_some_and(|when| cx.now >= when) {
             self.idle_timeout(cx);
             self.wants_run = true;
-            self.watch_idling(cx.now);
         }
     }
 
@@ -731,7 +725,7 @@ impl Bfq {
         let queue = &self.queues[q];
         let (sync, empty, drained) = (queue.sync, queue.next_rq.is_none(), queue.in_flight == 0);
         self.rules_completed_in_slot(cx.now, q, sync);
-        if empty && self.will_idle(cx.now, q) && (!drained || self.start_idling(cx, q)) {
+        if empty && self.will_idle(q) && (!drained || self.start_idling(cx, q)) {
             return true;
         }
         if self.may_time_out(cx.now, q) {
@@ -818,7 +812,7 @@ impl Bfq {
             last_completion: None,
             slot_start: Instant::EPOCH,
             idle_start: Instant::EPOCH,
-            idle_share: IdleShare::new(limits.idle_share, limits.rotational),
+            idles_for_quick_only: limits.idle_for_quick_only,
             idle_timer: None,
             slots_seen: 0,
             bmax_now: DEFAULT_BUDGET,

@@ -5,10 +5,13 @@ use crate::fuse::protocol::DATA_MAX;
 use crate::groups::GroupTable;
 use crate::request_queue::{RequestQueue, Settings, Start};
 use crate::turns::Turns;
+use fairhead_core::Control;
+use fairhead_core::groups::Max;
 use fairhead_core::sched::any::preset;
+use std::num::NonZeroU64;
 
 /// A folder of files that have all bytes that are asked for. Each thread is in a cgroup of its own.
-struct Folder;
+pub(super) struct Folder;
 
 impl Tree for Folder {
     fn terms(&self) -> Terms {
@@ -31,13 +34,13 @@ impl Tree for Folder {
     }
 }
 
-struct Stage {
-    front: FuseFront<Folder>,
-    context: Context,
+pub(super) struct Stage {
+    pub(super) front: FuseFront<Folder>,
+    pub(super) context: Context,
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let device = File::options().write(true).open("/dev/null").unwrap();
         let (ended, _) = mpsc::channel();
         let (channel, bell) = Channel::new(device).unwrap();
@@ -51,6 +54,7 @@ impl Stage {
             emulation: None,
             polls: false,
             turns: Turns::default(),
+            busy: Duration::ZERO,
         };
         Self { front, context }
     }
@@ -71,6 +75,37 @@ impl Stage {
 
     fn pass(&mut self, seconds: u64) {
         self.context.now = self.context.now + Duration::from_secs(seconds);
+    }
+
+    /// A group that there is, with limits of so many requests a second.
+    pub(super) fn limited_group(&mut self, name: &str, iops: u64) -> GroupId {
+        let Context { now, queue, groups, .. } = &mut self.context;
+        let group = groups.of_caller(*now, queue, name);
+        groups.keep(group);
+        let iops = NonZeroU64::new(iops);
+        let max = Max { riops: iops, wiops: iops, ..Max::default() };
+        queue.control(*now, Control::SetMax(group, max)).unwrap();
+        group
+    }
+
+    /// The disk does at once what the queue has, and the front hears of it.
+    pub(super) fn serve(&mut self) {
+        let queue = &mut self.context.queue;
+        if queue.next_timer().is_some_and(|at| at <= self.context.now) {
+            queue.timer(self.context.now);
+        }
+        while let Some(start) = queue.next(self.context.now) {
+            match start {
+                Start::Io(io) => {
+                    let results = vec![Ok(()); queue.pieces(io).len()];
+                    queue.finished(self.context.now, io, &results);
+                }
+                Start::Flush(file) => queue.flushed(self.context.now, file, Ok(())),
+            }
+        }
+        while let Some(answer) = self.context.queue.answer() {
+            self.front.answer(&mut self.context, answer);
+        }
     }
 
     /// The disk does what the queue has.

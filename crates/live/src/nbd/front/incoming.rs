@@ -5,7 +5,7 @@ use super::{HELD_MAX, NbdFront, RECEIVE};
 use crate::data::Data;
 use crate::engine::Context;
 use crate::nbd::connection::{Came, State, Writing};
-use crate::nbd::session::{INPUT_MAX, Request, Step};
+use crate::nbd::session::{Command, INPUT_MAX, Request, Step};
 use crate::ring::{Ring, Token};
 use crate::turns::{IO, MESSAGE, STEP, Tenant};
 use fairhead_core::units::{Duration, Instant};
@@ -31,6 +31,9 @@ const TRIES: usize = 8;
 
 /// The cost of a thread for TLS.
 const TLS: Duration = Duration::from_us(100);
+
+/// The bytes of a reply without data.
+const SHORT: usize = 16;
 
 /// The most headers behind large writes that are taken by calls in a row, before the disk does what they ask.
 const STEPS_AT_ONCE: u32 = 4;
@@ -285,7 +288,7 @@ impl NbdFront {
             self.mark_dirty(slot);
         }
         let c = &mut self.connections[slot];
-        let cost = cost(taken, said);
+        let (cost, cost_of_flush) = (cost(taken, said), cost(taken, SHORT));
         match step {
             Step::Data => Read::More,
             Step::Next => {
@@ -315,7 +318,12 @@ impl NbdFront {
             Step::Request(request) => {
                 c.did(true);
                 c.asked = Some(request);
-                Read::Io
+                let is_flush = request.command == Command::Flush;
+                match c.identity.filter(|i| is_flush && context.queue.flushes_enough(i.client)) {
+                    // For limits, flushes that wait together are one.
+                    Some(_) => Read::Other(cost_of_flush, Duration::ZERO),
+                    None => Read::Io,
+                }
             }
             Step::Leave => {
                 c.state = State::Finishing;
@@ -369,7 +377,7 @@ impl Sum {
     fn settle(&self, context: &mut Context, tenant: &Tenant) {
         context.turns.use_up(tenant, context.now, self.io);
         if !self.other.is_zero() {
-            context.turns.charge(tenant, context.now, self.other, self.at_least);
+            context.charge(tenant, self.other, self.at_least);
         }
     }
 }

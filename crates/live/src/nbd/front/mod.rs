@@ -284,4 +284,6 @@ impl NbdFront {
 }
 
 #[cfg(test)]
+mod neighbours;
+#[cfg(test)]
 mod tests;

@@ -112,7 +112,7 @@ impl NbdFront {
     }
 
     /// Notes that `len` bytes are in the socket.
-    fn gone(&mut self, context: &Context, slot: usize, len: usize) {
+    pub(super) fn gone(&mut self, context: &Context, slot: usize, len: usize) {
         let c = &mut self.connections[slot];
         c.progress = context.now;
         let before = c.replies();

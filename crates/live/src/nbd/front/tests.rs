@@ -6,6 +6,7 @@ use crate::groups::GroupTable;
 use crate::nbd::connection::{Socket, SocketKind};
 use crate::nbd::export_table::Served;
 use crate::nbd::session::{Facts, Session};
+use crate::neighbours::messages::{choice, command, option};
 use crate::peer::{Allowed, Owner};
 use crate::request_queue::{RequestQueue, Settings};
 use crate::store::FileTable;
@@ -18,21 +19,18 @@ use std::fs::File;
 use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 
-/// All numbers of options and commands that there are, and more: a new one is among them.
-const KINDS: std::ops::Range<u32> = 0..64;
-
 /// The bytes that a connection sends in one go.
-const FLOOD: usize = 48 << 10;
+pub(super) const FLOOD: usize = 48 << 10;
 
-struct Place {
-    front: NbdFront,
-    context: Context,
+pub(super) struct Place {
+    pub(super) front: NbdFront,
+    pub(super) context: Context,
     /// The other ends of the connections' sockets.
     clients: Vec<UnixStream>,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let config = (preset("noop").unwrap().config)();
         let mut context = Context {
             now: Instant::EPOCH,
@@ -41,6 +39,7 @@ impl Place {
             emulation: None,
             polls: false,
             turns: Turns::default(),
+            busy: Duration::ZERO,
         };
         let image = || File::open("/dev/null").unwrap();
         let files = Arc::new(FileTable::default());
@@ -81,7 +80,7 @@ impl Place {
     }
 
     /// A connection of this user that has sent these bytes.
-    fn connect(&mut self, user: u32, bytes: &[u8]) -> usize {
+    pub(super) fn connect(&mut self, user: u32, bytes: &[u8]) -> usize {
         let (ours, theirs) = UnixStream::pair().unwrap();
         self.clients.push(theirs);
         let socket = Socket::new(ours.into(), SocketKind::Unix);
@@ -94,14 +93,14 @@ impl Place {
         slot
     }
 
-    fn sends(&mut self, slot: usize, bytes: &[u8]) {
+    pub(super) fn sends(&mut self, slot: usize, bytes: &[u8]) {
         self.front.connections[slot].feed(bytes);
         self.front.to_receive.retain(|&other| other != slot);
         self.front.came(&mut self.context, slot);
     }
 
     /// Turns of no time follow on each other until the connection has said all that it may at once.
-    fn turns(&mut self, turns: u32) {
+    pub(super) fn turns(&mut self, turns: u32) {
         for _ in 0..turns {
             self.context.turns.begin(self.context.now);
             self.front.begin_turn(&mut self.context);
@@ -109,96 +108,19 @@ impl Place {
         }
     }
 
-    fn left(&self, slot: usize) -> usize {
+    pub(super) fn left(&self, slot: usize) -> usize {
         self.front.connections[slot].input().len()
     }
 
-    fn is_open(&self, slot: usize) -> bool {
+    pub(super) fn is_open(&self, slot: usize) -> bool {
         self.front.connections[slot].state == State::Open
     }
-}
-
-fn option(kind: u32, data: &[u8]) -> Vec<u8> {
-    [b"IHAVEOPT", &kind.to_be_bytes()[..], &(data.len() as u32).to_be_bytes(), data].concat()
-}
-
-fn command(kind: u32, flags: u16, offset: u64, len: u32) -> Vec<u8> {
-    let magic = 0x2560_9513_u32.to_be_bytes();
-    let kind = (kind as u16).to_be_bytes();
-    [&magic[..], &flags.to_be_bytes(), &kind, &[7; 8], &offset.to_be_bytes(), &len.to_be_bytes()].concat()
-}
-
-fn choice(export: &str) -> Vec<u8> {
-    let name = [&(export.len() as u32).to_be_bytes()[..], export.as_bytes(), &[0, 0]].concat();
-    option(7, &name)
 }
 
 /// The bytes of a message of this length that one connection handles in one turn: a step costs at least
 /// [`STEP`], and the last one may be longer than what is left.
 fn most_in_a_turn(len: usize) -> usize {
     (TURN.as_ns() / STEP.as_ns() + 1) as usize * len
-}
-
-/// Sends a message again and again. It is handled within a turn's bound, again in the next turns, and then
-/// waits until it is paid for; and another user's connection is served in the middle of all that.
-fn flood(what: &str, before: &[u8], message: &[u8]) {
-    let mut place = Place::new();
-    let slot = place.connect(1, before);
-    place.turns(2);
-    let copies = FLOOD / message.len();
-    let sent = copies * message.len();
-    let begin = place.left(slot);
-    assert_eq!(begin, 0, "{what}: what comes before it is done");
-    place.context.turns.begin(place.context.now);
-    place.sends(slot, &message.repeat(copies));
-    if !place.is_open(slot) || place.front.connections[slot].open > 0 {
-        // It ends the connection, or is for the disk, which bounds it.
-        return;
-    }
-    let first = sent - place.left(slot);
-    assert!(first > 0 && first <= most_in_a_turn(message.len()), "{what}: {first} bytes in a turn");
-    place.turns(1);
-    let second = sent - place.left(slot) - first;
-    assert!(second <= most_in_a_turn(message.len()), "{what}: {second} bytes in a turn");
-    // Others of its account, too: they share the part.
-    let honest = place.connect(2, &choice("good"));
-    assert_eq!(place.front.connections[honest].session.export(), Some(1), "{what}: it is served at once");
-    place.turns(10_000);
-    let at_once = sent - place.left(slot);
-    let bound = 640 * message.len();
-    assert!(at_once <= bound, "{what}: {at_once} bytes at once");
-    assert!(place.front.next_timer().is_some_and(|at| at > place.context.now), "{what}: it has a moment");
-    place.context.now = place.context.now + Duration::from_ms(1);
-    place.turns(1);
-    let later = sent - place.left(slot) - at_once;
-    assert!(later <= most_in_a_turn(message.len()), "{what}: {later} bytes after a while");
-}
-
-#[test]
-fn what_an_option_makes_the_server_do_in_a_turn_is_bounded() {
-    let name = |len: usize| [&(len as u32).to_be_bytes()[..], &vec![b'x'; len], &[0, 0]].concat();
-    for kind in KINDS {
-        for data in [Vec::new(), vec![0; 3], name(4), name(300)] {
-            flood(&format!("option {kind} with {} bytes", data.len()), &[], &option(kind, &data));
-        }
-    }
-}
-
-#[test]
-fn what_a_command_that_is_no_io_makes_the_server_do_in_a_turn_is_bounded() {
-    for structured in [false, true] {
-        let before = [if structured { option(8, &[]) } else { Vec::new() }, choice("evil")].concat();
-        for kind in KINDS {
-            for (flags, offset, len) in [(0, 0, 0), (0, 1 << 50, 512), (1 << 12, 0, 512), (0, 7, 1)] {
-                // Data of a write pass by in pieces of any length.
-                let is_write = kind == 1 && len > 0;
-                if !is_write {
-                    let message = command(kind, flags, offset, len);
-                    flood(&format!("command {kind} of {len} bytes at {offset}"), &before, &message);
-                }
-            }
-        }
-    }
 }
 
 #[test]

@@ -259,3 +259,6 @@ impl Front for VhostFront {
         self.pending.is_empty() && self.polls.is_empty()
     }
 }
+
+#[cfg(test)]
+mod neighbours;

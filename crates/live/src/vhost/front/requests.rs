@@ -35,11 +35,14 @@ struct Work {
 impl Work {
     fn add(&mut self, context: &Context, device: &Device, request: &Request, has_others: bool) {
         let parts = Duration::from_ns(PART.as_ns() * request.data.len() as u64);
-        let is_io = request.asks == Ok(Kind::Flush) || (request.asks.is_ok() && !request.ranges.is_empty());
-        if !is_io {
+        let is_flush = request.asks == Ok(Kind::Flush);
+        let session = device.session.as_ref();
+        if is_flush && session.is_some_and(|session| context.queue.flushes_enough(session.client)) {
+            // For limits, flushes that wait together are one.
             self.other += STEP + parts;
-            let group = device.session.as_ref().map(|session| session.group);
-            self.at_least += group.map_or(Duration::ZERO, |group| context.least_time(group));
+        } else if !is_flush && (request.asks.is_err() || request.ranges.is_empty()) {
+            self.other += STEP + parts;
+            self.at_least += session.map_or(Duration::ZERO, |session| context.least_time(session.group));
         } else if has_others {
             self.io += IO + parts;
         }
@@ -55,7 +58,7 @@ impl VhostFront {
                 let work = self.take(context, place, left);
                 context.turns.use_up(&tenant, context.now, work.io);
                 if !work.other.is_zero() {
-                    context.turns.charge(&tenant, context.now, work.other + MESSAGE, work.at_least);
+                    context.charge(&tenant, work.other + MESSAGE, work.at_least);
                 }
             }
             Err(at) => self.pause(place, at),

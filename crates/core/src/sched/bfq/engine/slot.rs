@@ -99,7 +99,7 @@ impl Bfq {
             }
             return Verdict::Serve(q, why);
         }
-        if queue.waiting || (queue.in_flight > 0 && self.will_idle(cx.now, q)) {
+        if queue.waiting || (queue.in_flight > 0 && self.will_idle(q)) {
             return match self.choose_injected(cx, q) {
                 Some((other, why)) => Verdict::Serve(other, why),
                 None => Verdict::Wait,
@@ -243,11 +243,11 @@ impl Bfq {
 /// Idling.
 impl Bfq {
     /// The queue in service has nothing to send and nothing at the device: the disk idles for it.
-    /// Answers whether it may, as far as it has a [share](crate::Limits::idle_share) of the time.
+    /// Answers whether it may: see [`Limits`](crate::Limits::idle_for_quick_only).
     #[inline(always)]
     pub(crate) fn start_idling(&mut self, cx: &mut Cx<'_>, q: QueueId) -> bool {
         let Some(wanted) = self.idle_period(q) else { return true };
-        let Some(idle) = self.idle_allowed(cx.now, q, wanted) else { return false };
+        let Some(idle) = self.idle_allowed(q, wanted) else { return false };
         self.queues[q].waiting = true;
         self.idle_start = cx.now;
         self.idle_timer = Some(cx.now + idle);

@@ -4,7 +4,11 @@ use crate::sched::bfq::Bfq;
 use crate::sched::bfq::engine::queue::Queue;
 use crate::sched::bfq::rules::idle::{Candidate, Load};
 use crate::sched::bfq::view::QueueId;
-use crate::units::{Class, Duration, Instant, Sectors};
+use crate::units::{Class, Duration, Sectors};
+
+/// A task whose mean think time is known, and at most this, is idled for even where the disk
+/// [idles for no other](crate::Limits::idle_for_quick_only); for twice as long at most.
+const QUICK: Duration = Duration::from_us(200);
 
 /// A queue, as the rule looks at it.
 #[derive(Clone, Copy)]
@@ -127,47 +131,32 @@ impl Bfq {
 
     /// For how long it may idle for `q`, if it would for `wanted`; `None`: not at all.
     #[inline(always)]
-    pub(crate) fn idle_allowed(&self, now: Instant, q: QueueId, wanted: Duration) -> Option<Duration> {
-        if self.idle_share.is_bounded() { self.idle_allowed_in_share(now, q, wanted) } else { Some(wanted) }
+    pub(crate) fn idle_allowed(&self, q: QueueId, wanted: Duration) -> Option<Duration> {
+        if self.idles_for_quick_only { self.idle_if_quick(q, wanted) } else { Some(wanted) }
     }
 
+    /// To wait for a task that sends its next request at once costs a small part of a request, and keeps the
+    /// weights and the order of streams.
     #[cold]
     #[inline(never)]
-    fn idle_allowed_in_share(&self, now: Instant, q: QueueId, wanted: Duration) -> Option<Duration> {
+    fn idle_if_quick(&self, q: QueueId, wanted: Duration) -> Option<Duration> {
         if self.setting.strict {
             return Some(wanted);
         }
-        let past = &self.queues[q].past;
-        self.idle_share.allow(now, wanted, |limit| past.thinks_within(limit))
+        self.queues[q].past.thinks_within(QUICK).then_some(wanted.min(QUICK * 2))
     }
 
     /// Whether the disk is to idle for `q`, which has nothing to send, now or when its requests at the device
     /// are done, and may. If it may not, it is not kept from others before either.
     #[inline(always)]
-    pub(crate) fn will_idle(&self, now: Instant, q: QueueId) -> bool {
-        self.better_to_idle(q) && (!self.idle_share.is_bounded() || self.may_idle_in_share(now, q))
+    pub(crate) fn will_idle(&self, q: QueueId) -> bool {
+        self.better_to_idle(q) && (!self.idles_for_quick_only || self.may_idle(q))
     }
 
     #[cold]
     #[inline(never)]
-    fn may_idle_in_share(&self, now: Instant, q: QueueId) -> bool {
-        self.idle_period(q).is_none_or(|wanted| self.idle_allowed(now, q, wanted).is_some())
-    }
-
-    /// Something has happened: whether requests wait from now on though the disk could have them. That one is
-    /// injected now and then changes little for the others.
-    #[inline(always)]
-    pub(crate) fn watch_idling(&mut self, now: Instant) {
-        if self.idle_share.is_bounded() {
-            self.watch_share(now);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn watch_share(&mut self, now: Instant) {
-        let Self { idle_share, queues, in_service, queued, .. } = self;
-        idle_share.watch(now, || *queued > 0 && in_service.is_some_and(|q| queues[q].waiting));
+    fn may_idle(&self, q: QueueId) -> bool {
+        self.idle_period(q).is_none_or(|wanted| self.idle_allowed(q, wanted).is_some())
     }
 
     /// Whether the requests of `q` jump about.

@@ -13,15 +13,8 @@ const RECONNECTS: u64 = 30;
 const WEIGHTS: [u16; 6] = [50, 100, 190, 250, 350, 430];
 const EQUAL: [u16; 6] = [100; 6];
 
-/// A disk, and what its requests take: one after the other with a head, all at a time without one.
-#[derive(Clone, Copy)]
-struct Disk {
-    has_head: bool,
-    service: Duration,
-}
-
-const WITH_HEAD: Disk = Disk { has_head: true, service: Duration::from_ms(6) };
-const FLASH: Disk = Disk { has_head: false, service: Duration::from_us(200) };
+/// What a request takes; all at a time, as the disk has no head.
+const SERVICE: Duration = Duration::from_us(200);
 
 /// What came out of some seconds.
 #[derive(Debug)]
@@ -33,7 +26,6 @@ struct Outcome {
 }
 
 struct World {
-    disk: Disk,
     queue: RequestQueue<()>,
     client: ClientId,
     chance: Chance,
@@ -48,14 +40,14 @@ struct World {
 }
 
 impl World {
-    fn new(disk: Disk, weights: &[u16], live: bool, set: impl Fn(&mut AnyConfig)) -> Self {
+    fn new(weights: &[u16], live: bool, set: impl Fn(&mut AnyConfig)) -> Self {
         let limits = Limits {
             tags: 256,
             tasks: 256,
             groups: 8,
             queue_depth: 32,
-            rotational: disk.has_head,
-            idle_share: live.then_some(if disk.has_head { 10 } else { 0 }),
+            rotational: false,
+            idle_for_quick_only: live,
             one_youth: live,
             ..Limits::default()
         };
@@ -70,7 +62,6 @@ impl World {
         }
         let (client, tenants) = (queue.join(), weights.len());
         Self {
-            disk,
             queue,
             client,
             chance: Chance::Seed(7),
@@ -119,8 +110,7 @@ impl World {
         }
         while let Some(start) = self.queue.next(self.now) {
             let Start::Io(io) = start else { panic!("no client flushes") };
-            let before = self.flights.iter().map(|f| f.0).max().filter(|_| self.disk.has_head);
-            self.flights.push((before.unwrap_or(self.now) + self.disk.service, io));
+            self.flights.push((self.now + SERVICE, io));
         }
         while let Some(answer) = self.queue.answer() {
             let i = answer.cookie as usize;
@@ -169,38 +159,29 @@ fn no_idling(config: &mut AnyConfig) {
 }
 
 #[test]
-fn the_disk_is_idle_for_at_most_a_tenth_of_any_second() {
+fn the_disk_is_never_idle_for_tenants_that_think() {
     for weights in [WEIGHTS, EQUAL] {
-        let live = World::new(WITH_HEAD, &weights, true, |_| ()).run(20);
-        assert!(live.idle_max <= Duration::from_ms(100), "{weights:?}: {live:?}");
-        let lab = World::new(WITH_HEAD, &weights, false, |_| ()).run(20);
-        assert!(lab.idle_max > Duration::from_ms(200), "the bound has nothing to do: {lab:?}");
-    }
-}
-
-#[test]
-fn flash_is_never_idle_for_tenants_that_think() {
-    for weights in [WEIGHTS, EQUAL] {
-        let live = World::new(FLASH, &weights, true, |_| ()).run(10);
+        let live = World::new(&weights, true, |_| ()).run(10);
         assert_eq!(live.idle_max, Duration::ZERO, "{weights:?}: {live:?}");
+        let lab = World::new(&weights, false, |_| ()).run(10);
+        assert!(lab.idle_max > Duration::from_ms(20), "there is nothing to switch off: {lab:?}");
     }
 }
 
 #[test]
 fn no_tenant_waits_for_long_because_others_reconnect() {
-    for (disk, most_ms) in [(WITH_HEAD, 250), (FLASH, 100)] {
-        let live = World::new(disk, &WEIGHTS, true, |_| ()).run(20);
-        assert!(live.longest <= Duration::from_ms(most_ms), "{live:?}");
-    }
-    let lab = World::new(WITH_HEAD, &WEIGHTS, false, |_| ()).run(20);
-    assert!(lab.longest > Duration::from_secs(1), "there is no wait to bound: {lab:?}");
+    let live = World::new(&WEIGHTS, true, |_| ()).run(20);
+    let lab = World::new(&WEIGHTS, false, |_| ()).run(20);
+    let none = World::new(&WEIGHTS, true, no_idling).run(20);
+    // docs/live-fairness.md has these.
+    println!("in the lab {lab:?}\nlive {live:?}\nslice_idle=0 {none:?}");
+    assert!(live.longest <= Duration::from_ms(1), "{live:?}");
+    assert!(lab.longest > Duration::from_ms(10), "there is no wait to bound: {lab:?}");
 }
 
 #[test]
 fn tenants_of_equal_weight_get_nine_tenths_of_what_they_get_without_idling() {
-    for disk in [WITH_HEAD, FLASH] {
-        let live = World::new(disk, &EQUAL, true, |_| ()).run(20);
-        let most = World::new(disk, &EQUAL, true, no_idling).run(20);
-        assert!(live.done * 10 >= most.done * 9, "{} of {}", live.done, most.done);
-    }
+    let live = World::new(&EQUAL, true, |_| ()).run(20);
+    let most = World::new(&EQUAL, true, no_idling).run(20);
+    assert!(live.done * 10 >= most.done * 9, "{} of {}", live.done, most.done);
 }
