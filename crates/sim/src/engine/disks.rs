@@ -26,7 +26,10 @@
 use super::Owner;
 use super::earliest::Earliest;
 use super::locks::Visit;
-use super::queue::{Batch, Books, DiskQueue, FLUSH_TAG, Full, Journal, Sizes, Tap};
+use super::pools::Batch;
+use super::queue::{DiskQueue, Full, Sizes};
+use super::tap::{Books, Journal, Tap};
+use super::wire::FLUSH_TAG;
 use crate::error::SimError;
 use crate::host::{Host, MultiQueue};
 use crate::job;

@@ -1,7 +1,7 @@
 //! The machine: events in virtual time, from a client's call to the disk and back.
 //!
 //! ```text
-//!  client lane ──CPU──► call ─┬─ direct: pieces ──────────► Volume: DiskQueue (elevator, device) ──► interrupt ──► lane
+//!  client lane ──CPU──► call ─┬─ direct: pieces ──────────► Disks: DiskQueue (elevator, device) ──► interrupt ──► lane
 //!                             └─ buffered: pages ──► cache ──► windows of read-ahead ─►│◄─ flusher, fsync
 //! ```
 //!
@@ -17,7 +17,7 @@
 //! | part | files |
 //! |---|---|
 //! | the time, and what is scheduled | `clock` |
-//! | disks: queues, pools, locks, and when queues are run | `disks`, `queue`, `pools`, `locks`, `runs`, `earliest` |
+//! | disks: queues, pools, those who wait, locks, the way to the device, and when queues are run | `disks`, `queue`, `pools`, `waiters`, `locks`, `wire`, `runs`, `earliest` |
 //! | processors, by era | `cpus`; `processors`, `waiting` |
 //! | a client: its pattern, program or recording, and what steers it | `client`, `pattern`, `program`, `steer`, … |
 //! | files and the pages of them that are in memory | `files`, `cache` |
@@ -25,7 +25,7 @@
 //!
 //! What leads through several parts are methods of the machine: a call in `lane`, on processors in `work`, in
 //! memory in `buffered`, `readahead` and `flusher`; starts and ends of clients in `waves`; recordings in
-//! `replay` and `traced`; groups in `groups`; observers in `observers`. `setup` makes a machine from a
+//! `replay` and `traced`; groups in `groups`; observers in `observers` and `tap`. `setup` makes a machine from a
 //! scenario, and `outcome` figures from the machine.
 
 mod access;
@@ -62,9 +62,12 @@ mod setup;
 mod startup;
 mod steady;
 mod steer;
+mod tap;
 mod traced;
+mod waiters;
 mod waiting;
 mod waves;
+mod wire;
 mod work;
 mod zones;
 
@@ -207,7 +210,7 @@ struct Machine<'a> {
     // What comes out.
     series: Series,
     /// The journal, if the run is observed.
-    journal: Option<queue::Journal<'a>>,
+    journal: Option<tap::Journal<'a>>,
     /// Whether the queue has books of where time goes.
     keeps_books: bool,
     /// Nothing is handled any more: all clients have ended, or one of these is why.
