@@ -4,7 +4,7 @@
 //! `fairhead_core`: tell the elevator what happens, dispatch while the device has room, arm one timer.
 //!
 //! ```text
-//!   submit ─► pool (128 sync, 128 async) ─► plug ─► elevator ─► device
+//!   submit ─► pool (of tags, or by kind) ─► plug ─► elevator ─► device
 //!   flush ──────────────────────────────────────────────────────► (past the elevator, one at a time)
 //! ```
 //!
@@ -30,15 +30,15 @@ use fairhead_core::{
     Dispatch, Duration, Elevator, Hold, Insert, Instant, Limits, Op, Request, Sector, Sectors, State, Tag,
     Timer,
 };
-use fairhead_device::{Command, DeviceOp, DeviceParams, Facts};
+use fairhead_device::{Command, DeviceOp, DeviceParams, Driver, Facts};
 use std::collections::VecDeque;
 
-/// Tags of the elevator for each request of a pool. A piece that is merged keeps its tag: there has to be
-/// room for more pieces than requests; not for many more, as a table that fits the processor's caches is
-/// searched faster.
+/// Tags of the elevator for each request of a pool; and how many there are at least and at most. A piece that
+/// is merged keeps its tag, and one that waits for a limit is no request: there has to be room for more
+/// pieces than requests; not for many more, as a table that fits the processor's caches is searched faster.
 const TAGS_PER_REQUEST: u32 = 16;
-/// The most commands that SATA, eMMC and SAS drives queue.
-const SHALLOW: u32 = 256;
+const TAGS_MIN: u32 = 2048;
+const TAGS_MAX: u32 = 4096;
 
 /// How many of what there may be.
 #[derive(Clone, Copy, Debug)]
@@ -114,10 +114,11 @@ impl<'a> DiskQueue<'a> {
         let wire = Wire::new(disk, host.path)?;
         let capacity = if sizes.guarantees { capacity::measure(disk)? } else { 0 };
         let facts = wire.facts();
-        let pools = pools(host, layer, &sched, facts.queue_depth);
+        let pools = pools(host, layer, &sched, &facts);
         let (sched, tick) = clock(sched, host.tick);
         let requests = pools.requests();
-        let tags = host.nr_requests.saturating_mul(TAGS_PER_REQUEST).max(requests + requests / 2);
+        let tags = requests.saturating_mul(TAGS_PER_REQUEST).clamp(TAGS_MIN, TAGS_MAX);
+        let tags = tags.max(requests + requests / 2);
         let tags = u16::try_from(tags).unwrap_or(u16::MAX - 1);
         let limits = Limits {
             tags,
@@ -138,7 +139,8 @@ impl<'a> DiskQueue<'a> {
             wire,
             owners: vec![(Owner::None, None); usize::from(tags)],
             free: (0..tags).rev().collect(),
-            depth: u32::from(facts.queue_depth),
+            // In the multi-queue layer what leaves the scheduler has a tag of the driver.
+            depth: u32::from(facts.queue_depth.min(if layer.is_some() { facts.tags() } else { u16::MAX })),
             pools,
             waiters: Waiters::default(),
             plug: host.plug,
@@ -491,6 +493,11 @@ impl<'a> DiskQueue<'a> {
         self.pools.waiting() + self.waiters.held_up().min(self.limit_room())
     }
 
+    /// How many threads that wait for requests there are requests for.
+    pub(super) fn can_wake(&self) -> usize {
+        self.pools.can_wake() + self.waiters.held_up().min(self.limit_room())
+    }
+
     /// A thread that waits for a request and can have one now.
     pub(super) fn pop_waiter(&mut self) -> Option<u32> {
         let thread = self.pools.pop_waiter();
@@ -638,20 +645,22 @@ impl<'a> DiskQueue<'a> {
     }
 }
 
-/// The requests of a disk under a scheduler. A drive with a deep queue is an NVMe one: it has a hardware
-/// queue for each processor, each as deep.
+/// The requests of a disk under a scheduler. The multi-queue layer gives out the driver's tags, of reads and
+/// writes alike, or with a scheduler those of `nr_requests`; an NVMe drive has them for each processor.
 //= docs/reference/nvme.md#1-the-path-of-a-request tags
-fn pools(host: &Host, layer: Option<MultiQueue>, sched: &AnyConfig, depth: u16) -> Pools {
-    if host.cores.is_none() || layer.is_none() {
-        return Pools::of_kinds(host.nr_requests);
+fn pools(host: &Host, layer: Option<MultiQueue>, sched: &AnyConfig, facts: &Facts) -> Pools {
+    if layer.is_none() {
+        return Pools::of_kinds(host.requests_of_a_kind());
     }
-    let depth = u32::from(depth);
-    let queues = if depth > SHALLOW { host.cpus } else { 1 };
-    let size = match sched {
-        AnyConfig::Noop(_) => depth,
-        _ => host.nr_requests.min(2 * depth.min(128)),
+    let tags = u32::from(facts.tags());
+    let size = match (sched, host.nr_requests) {
+        (AnyConfig::Noop(_), set) => set.unwrap_or(tags).min(tags),
+        (_, Some(set)) => set,
+        (_, None) => 2 * tags.min(128),
     };
-    Pools::of_queues(size, queues)
+    let queues = if facts.driver == Driver::Nvme { host.cpus } else { 1 };
+    // Which processor a thread is on is known only where processors are modelled one by one.
+    if host.cores.is_some() { Pools::of_queues(size, queues) } else { Pools::of_queues(size * queues, 1) }
 }
 
 #[cfg(test)]
@@ -659,20 +668,55 @@ mod tests {
     use super::*;
     use fairhead_core::sched::any::preset;
 
-    /// Of a disk with a queue so deep, on a host with ten processors: without a scheduler, with one.
+    /// Without a scheduler, with one; NVMe on a host with ten processors, and on one with four.
     #[test]
     fn requests_are_those_of_sysfs() {
-        let host = Host::of_2023();
-        for (depth, none, with) in [(1023, 10 * 1023, 10 * 256), (32, 32, 64), (31, 31, 62), (1, 1, 2)] {
+        let facts = |disk: &str| {
+            let toml = format!("base = {disk}");
+            let disk = DeviceParams::from_toml(&toml, "d.toml").expect("a disk");
+            Wire::new(&disk, Duration::ZERO).expect("a disk").facts()
+        };
+        let ten = Host::of_2020().with_processors_of_2023();
+        for (host, disk, none, with) in [
+            (&ten, "\"nvme\"", 10 * 1023, 10 * 256),
+            (&Host::of_2020(), "\"nvme\"", 4 * 1023, 4 * 256),
+            (&ten, "\"sata_ssd\"", 32, 64),
+            (&Host::of_2020(), "\"nas2020\"", 32, 64),
+            (&Host::of_2020(), "\"sata2009\"", 32, 64),
+            (&Host::of_2020(), "\"nas2020\"\ndriver = \"usb\"", 1, 2),
+            (&Host::of_2020(), "\"microsd_a1\"", 64, 128),
+            (&Host::of_2020(), "\"emmc51\"\nqueue_depth = 16", 16, 32),
+            (&Host::of_2020(), "\"nas2020\"\ndriver = \"loop\"", 128, 256),
+            (&Host::of_2020(), "\"nas2020\"\ndriver = \"sas\"", 1024, 256),
+        ] {
             for name in ["noop", "mq-deadline", "kyber", "bfq"] {
                 let config = (preset(name).expect("built in").config)();
-                let requests = pools(&host, host.multi_queue_for(name, &config), &config, depth).requests();
-                assert_eq!(requests, if name == "noop" { none } else { with }, "{name}, depth {depth}");
+                let pools = pools(host, host.multi_queue_for(name, &config), &config, &facts(disk));
+                assert_eq!(pools.requests(), if name == "noop" { none } else { with }, "{name}, {disk}");
+                assert_eq!(pools.of(true, 0), pools.of(false, 0), "{name}: reads and writes share them");
             }
         }
         // The single-queue layer: `nr_requests` of each kind, whatever the disk.
         let config = (preset("cfq").expect("built in").config)();
-        let old = pools(&host, host.multi_queue_for("cfq", &config), &config, 31);
+        let old = pools(&ten, ten.multi_queue_for("cfq", &config), &config, &facts("\"nas2020\""));
         assert_eq!((old.requests(), old.of(true, 3)), (256, old.of(true, 0)));
+    }
+
+    /// Linux 6.18: writing `nr_requests` of a loop device, whose driver has 128 tags.
+    #[test]
+    fn requests_can_be_set_as_in_sysfs() {
+        let facts = Wire::new(
+            &DeviceParams::from_toml("base = \"nas2020\"\ndriver = \"loop\"", "d.toml").expect("a disk"),
+            Duration::ZERO,
+        );
+        let facts = facts.expect("a disk").facts();
+        for (set, none, with) in [(62, 62, 62), (200, 128, 200), (4, 4, 4)] {
+            let host = Host { nr_requests: Some(set), ..Host::of_2020() };
+            for (name, wanted) in [("noop", none), ("mq-deadline", with), ("bfq", with)] {
+                let config = (preset(name).expect("built in").config)();
+                let pools = pools(&host, host.multi_queue, &config, &facts);
+                assert_eq!(pools.requests(), wanted, "{name}, {set}");
+            }
+        }
     }
 }
