@@ -37,14 +37,14 @@ const DISKS: [Disk; 5] = [
     Disk {
         name: "laptop NVMe",
         preset: "nvme",
-        host: "2023",
+        host: "2020,processors=2023",
         runtime: "1s",
         about: "a drive of 2019, ten processors",
     },
     Disk {
         name: "server NVMe",
         preset: "980pro",
-        host: "2023",
+        host: "2020,processors=2023",
         runtime: "1s",
         about: "the drive of the study in long use: full, with its SLC cache in use, ten processors. That its reads wait behind writes for the buffer is [assumed](flash.md)",
     },

@@ -67,7 +67,16 @@ pub(crate) fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<
 
 /// A disk, and the machine around it: that of the disk's time if none is named.
 pub(crate) fn choose_setting(disk: &str, host: Option<&str>) -> Result<Setting, CliError> {
+    say_host_is_replaced(host);
     Ok(with_host(choose_disk(disk)?, host)?)
+}
+
+/// Says once how a host that was written as in former versions is written now.
+fn say_host_is_replaced(host: Option<&str>) {
+    static SAID: std::sync::Once = std::sync::Once::new();
+    if let Some(line) = host.and_then(Host::replaced) {
+        SAID.call_once(|| crate::out::note(&line));
+    }
 }
 
 /// A disk, the machine around it, and the jobs, which may name disks of their own.
@@ -76,6 +85,7 @@ pub(crate) fn choose_load(
     host: Option<&str>,
     read: impl Fn(&Host) -> Result<JobFile, CliError>,
 ) -> Result<(Setting, JobFile), CliError> {
+    say_host_is_replaced(host);
     fairhead_lab::plan::choose_load(choose_disk(disk)?, host, read)
 }
 

@@ -9,7 +9,7 @@
 
 use crate::au::{Costs, Units, per_kib};
 use crate::params::CardParams;
-use crate::{Command, Counters, DeviceOp, Facts, ParamError};
+use crate::{Command, Counters, DeviceOp, Driver, Facts, ParamError};
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Tag};
 
@@ -37,6 +37,7 @@ impl Card {
             capacity: self.p.capacity,
             rotational: false,
             queue_depth: 1,
+            driver: self.p.driver.unwrap_or(Driver::Mmc),
             max_request: self.p.max_request,
             write_cache: false,
             fua: true,

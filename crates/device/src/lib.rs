@@ -95,6 +95,7 @@ pub mod demerit;
 mod disk;
 #[cfg(not(target_os = "none"))]
 mod disksim;
+mod driver;
 mod geometry;
 mod mirror;
 mod params;
@@ -112,6 +113,7 @@ mod words;
 pub use card::Card;
 pub use counters::Counters;
 pub use disk::{Disk, MultiDisk};
+pub use driver::Driver;
 pub use mirror::ReadBalance;
 pub use params::{
     CacheMode, CardParams, DeviceParams, DiskParams, Layout, MapZone, Overheads, ParamError, Queues, RaStop,
@@ -164,6 +166,8 @@ pub struct Facts {
     pub rotational: bool,
     /// Commands it holds at once, at least 1.
     pub queue_depth: u16,
+    /// The driver that it is behind.
+    pub driver: Driver,
     /// The largest command it takes.
     pub max_request: Sectors,
     /// Whether completed writes may be lost at power failure until a flush.
@@ -172,6 +176,15 @@ pub struct Facts {
     pub fua: bool,
     /// Which ranges of sectors are served independently of each other; one for most devices.
     pub actuators: Actuators,
+}
+
+impl Facts {
+    /// The number of its driver's tags, for each hardware queue: how many requests may have left the
+    /// scheduler at a time.
+    #[must_use]
+    pub const fn tags(&self) -> u16 {
+        self.driver.tags(self.queue_depth)
+    }
 }
 
 /// A device of any kind.

@@ -9,7 +9,7 @@
 //! gets 72 MB/s.
 //= docs/reference/devices.md#25-compositions
 
-use crate::Facts;
+use crate::{Driver, Facts};
 use alloc::boxed::Box;
 use alloc::vec;
 use fairhead_core::elevator::Actuators;
@@ -63,6 +63,8 @@ impl Facts {
             capacity: a.capacity.min(b.capacity),
             rotational: a.rotational || b.rotational,
             queue_depth: a.queue_depth.saturating_add(b.queue_depth),
+            // Where the host has one queue for them, a controller hides its members.
+            driver: Driver::Sas,
             max_request: a.max_request.min(b.max_request),
             write_cache: a.write_cache || b.write_cache,
             fua: a.fua && b.fua,

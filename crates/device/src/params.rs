@@ -7,6 +7,7 @@
 //! What this does not do: read files (`preset/`); describe a host.
 //= docs/reference/devices.md#17-parameters, docs/reference/devices.md#21-simple-cards to 2.4
 
+use crate::Driver;
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
@@ -209,6 +210,8 @@ pub struct DiskParams {
     pub stream_burst: Sectors,
     /// Largest command.
     pub max_request: Sectors,
+    /// The driver that it is behind; `None`: the usual one of such a device.
+    pub driver: Option<Driver>,
     /// Exact zones: with skews, spares and bad sectors. Empty, the default: `zones` say all. Else `zones`
     /// repeat their tracks, and `t_switch` is the head switch alone.
     pub map: Vec<MapZone>,
@@ -281,6 +284,8 @@ pub struct CardParams {
     pub au_log: u32,
     /// Largest command.
     pub max_request: Sectors,
+    /// The driver that it is behind; `None`: the usual one of such a device.
+    pub driver: Option<Driver>,
 }
 
 /// What a full SLC cache does with more data.
@@ -394,6 +399,8 @@ pub struct SsdParams {
     pub au_log: u32,
     /// Largest command.
     pub max_request: Sectors,
+    /// The driver that it is behind; `None`: the usual one of such a device.
+    pub driver: Option<Driver>,
 }
 
 /// Where the members of a set are visible.

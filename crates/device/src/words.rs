@@ -10,6 +10,7 @@
 //! that another version has written is refused, not misread. What is read is checked as a file is, by
 //! [`Device::new`](crate::Device::new).
 
+use crate::Driver;
 use crate::params::{
     CacheMode, CardParams, DeviceParams, DiskParams, Layout, MapZone, Overheads, ParamError, Queues, RaStop,
     Raid0Params, Raid1Params, SlcFull, SpareUnit, SsdParams, Zone,
@@ -240,13 +241,14 @@ structs! {
         write_settle, write_settle_less, ov_hit, ov_miss, ov_write, ov_dest, ov_flush, bus_rate, nseg,
         buffer_bytes, ra_max, low_water_permille, ra_abort, ra_keep, stream_gap, ra_on_hit, min_ra,
         read_on_arrival, cache_mode, wc_slots, wc_bytes, wc_delay, destage_idle_only, queue_depth,
-        age_weight_permille, age_max, stream_burst, max_request, map, map_capacity, seek_table, overheads,
+        age_weight_permille, age_max, stream_burst, max_request, driver, map, map_capacity, seek_table, overheads,
         read_watermark_permille, watermark_of_segment, partial_hits, keeps_requested, read_cache, segment,
         ra_stop, read_anywhere, write_anywhere, wc_merge, write_seek_min,
     }
     CardParams {
         name, about, capacity, read_latency, read_per_kib_ps, read_cross, write_latency, write_per_kib_ps, au,
         open_au, copy_per_kib_ps, t_erase, page_rmw, au_log, max_request,
+        driver,
     }
     SsdParams {
         name, about, capacity, channels, dies_per_channel, planes, page, pages_per_block, t_read, t_prog,
@@ -254,7 +256,7 @@ structs! {
         t_fix_write, queue_depth, write_buffer, shared_buffer, t_flush, flush_queued, power_loss_protection,
         slc, slc_dynamic, slc_full, slc_fill_permille, cell_bits, fill_permille, copy_back, pcie, pcie_lanes,
         slc_idle, spare_permille, hot_parts, write_amplification_permille, prefetch, au, open_au,
-        copy_per_kib_ps, page_rmw, au_log, max_request,
+        copy_per_kib_ps, page_rmw, au_log, max_request, driver,
     }
     Raid1Params { name, about, members, queues }
     Raid0Params { name, about, members, chunk, queues }
@@ -283,6 +285,7 @@ choices! {
     RaStop { Never = 0, Track = 1, Cylinder = 2, NextTrack = 3 }
     SlcFull { Direct = 0, Fold = 1, Drain = 2 }
     Queues { PerMember = 0, One = 1 }
+    Driver { Usb = 0, Pata = 1, Mmc = 2, Ahci = 3, Sas = 4, Nvme = 5, Virtio = 6, Loop = 7 }
 }
 
 impl Words for Layout {

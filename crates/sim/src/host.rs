@@ -72,8 +72,10 @@ pub struct Host {
     pub tick: Duration,
     /// The largest request.
     pub max_request: Sectors,
-    /// How many requests of a kind (sync, async) may be allocated before a process waits for one.
-    pub nr_requests: u32,
+    /// How many requests may be allocated before a process waits for one, if not as many as by default: in
+    /// the multi-queue layer all (without a scheduler at most the driver's tags), in the single-queue layer
+    /// of each kind (sync, async).
+    pub nr_requests: Option<u32>,
     /// Whether direct writes are flagged sync.
     pub direct_write_sync: bool,
     /// How requests are held back to be merged before the device gets them.
@@ -239,7 +241,7 @@ impl Host {
             hole: Duration::from_us(289),
             tick: Duration::from_ms(1),
             max_request: Sectors(256),
-            nr_requests: 128,
+            nr_requests: None,
             direct_write_sync: false,
             plug: Plug::Device,
             multi_queue: None,
@@ -288,7 +290,6 @@ impl Host {
             hole: Duration::from_us(50),
             tick: Duration::from_ms(1),
             max_request: Sectors(1024),
-            nr_requests: 128,
             direct_write_sync: true,
             plug: Plug::Device,
             // Half of 2004's: an assumption.
@@ -359,7 +360,6 @@ impl Host {
             hole: Duration::from_us(5),
             tick: Duration::ZERO,
             max_request: Sectors(2560),
-            nr_requests: 256,
             direct_write_sync: true,
             plug: Plug::Task,
             // Traced on Linux 6.18 on a virtual machine: 13 to 50 us from queueing the work to its start;
@@ -378,13 +378,13 @@ impl Host {
         }
     }
 
-    /// The machine of a study of schedulers on NVMe drives: ten cores, Linux 6.3.
+    /// Gives a host the processors of a study of schedulers on NVMe drives: ten cores, Linux 6.3.
     ///
     /// Calibrated with the rows of `reproduce icpe24` that are named below, all of which are marked there:
     /// one process at depth 1 and 256, and 1 and 256 processes. The shares of lock time at 2, 5 and 10
     /// processes of depth 128 say how the hand-over grows; no other row tells.
     #[must_use]
-    pub fn of_2023() -> Self {
+    pub fn with_processors_of_2023(self) -> Self {
         let ns = Duration::from_ns;
         let lock = |[insert, dispatch, complete, alone, hand_over]: [u64; 5], waiters_max| Lock {
             insert: ns(insert),
@@ -434,16 +434,17 @@ impl Host {
                     ("kyber", Elevator { work: ns(850), lock: None }),
                 ],
             }),
-            ..Self::of_2020()
+            ..self
         }
     }
 
-    /// The machine of 2023 with a later kernel: mq-deadline inserts and dispatches up to 32 requests each
-    /// time that it takes its lock. Nothing else is known to differ, and no row is fitted to it.
+    /// Gives a host the processors of 2023 with a later kernel: mq-deadline inserts and dispatches up to 32
+    /// requests each time that it takes its lock. Nothing else is known to differ, and no row is fitted to
+    /// it.
     //= docs/reference/nvme.md#23-lock-contention later kernels
     #[must_use]
-    pub fn of_2024() -> Self {
-        let mut host = Self::of_2023();
+    pub fn with_processors_of_2024(self) -> Self {
+        let mut host = self.with_processors_of_2023();
         let schedulers = host.cores.iter_mut().flat_map(|c| &mut c.schedulers);
         for (_, elevator) in schedulers.filter(|(name, _)| *name == "mq-deadline") {
             if let Some(lock) = &mut elevator.lock {
@@ -454,9 +455,13 @@ impl Host {
     }
 
     /// The names of the hosts: the years whose habits they have.
-    pub const NAMES: &'static [&'static str] = &["2004", "2010", "2016", "2020", "2023", "2024"];
+    pub const NAMES: &'static [&'static str] = &["2004", "2010", "2016", "2020"];
 
-    /// The host of that name.
+    /// Names that hosts had, and how these are written now.
+    const FORMER: &'static [(&'static str, &'static str)] =
+        &[("2023", "2020,processors=2023"), ("2024", "2020,processors=2024")];
+
+    /// The host of that name, a year.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -464,10 +469,23 @@ impl Host {
             "2010" => Some(Self::of_2010()),
             "2016" => Some(Self::of_2016()),
             "2020" => Some(Self::of_2020()),
-            "2023" => Some(Self::of_2023()),
-            "2024" => Some(Self::of_2024()),
             _ => None,
         }
+    }
+
+    /// One line about a host that is written as it was in former versions.
+    ///
+    /// ```
+    /// # use fairhead_sim::Host;
+    /// let line = "--host 2023: written --host 2020,processors=2023 now (the queues are those of 2020)";
+    /// assert_eq!(Host::replaced("2023,hz=1000").as_deref(), Some(line));
+    /// assert_eq!(Host::replaced("2020"), None);
+    /// ```
+    #[must_use]
+    pub fn replaced(text: &str) -> Option<String> {
+        let year = text.split(',').next().unwrap_or_default().trim();
+        let (name, now) = Self::FORMER.iter().find(|(name, _)| *name == year)?;
+        Some(format!("--host {name}: written --host {now} now (the queues are those of 2020)"))
     }
 
     /// A host as it is written on a command line, and its full name: a year, then settings, each behind a
@@ -482,20 +500,25 @@ impl Host {
     /// # Errors
     /// What is wrong with the text, and what would be right.
     pub fn parse(text: &str, disk: &str) -> std::result::Result<(String, Self), String> {
-        let mut words = text.split(',').map(str::trim).filter(|w| !w.is_empty()).peekable();
-        let year = words.next_if(|w| !w.contains('=')).unwrap_or_else(|| Self::name_for_disk(disk));
+        let words = || text.split(',').map(str::trim).filter(|w| !w.is_empty());
+        let year = words().next().filter(|w| !w.contains('='));
+        let base = year.unwrap_or_else(|| Self::name_for_disk(disk));
+        let former = Self::FORMER.iter().find(|(name, _)| *name == base);
+        let mut name = former.map_or(base, |(_, now)| now).to_owned();
+        words().skip(usize::from(year.is_some())).for_each(|word| name = format!("{name},{word}"));
+        let mut all = name.split(',');
+        let year = all.next().unwrap_or_default();
         let known = || format!("unknown host '{year}'; write one of {}", Self::NAMES.join(", "));
-        let (mut name, mut host) = (year.to_owned(), Self::named(year).ok_or_else(known)?);
-        for word in words {
-            host.set(word)?;
-            name = format!("{name},{word}");
-        }
+        let mut host = Self::named(year).ok_or_else(known)?;
+        all.try_for_each(|word| host.set(word))?;
         Ok((name, host))
     }
 
     /// Changes one setting, written as `name=value`.
     fn set(&mut self, word: &str) -> std::result::Result<(), String> {
         const HZ: RangeInclusive<u32> = 24..=1000;
+        // As sysfs takes them.
+        const REQUESTS: RangeInclusive<u32> = 4..=2048;
         let wrong = |right: &str| format!("host setting '{word}': {right}");
         match word.split_once('=') {
             Some(("path", value)) => self.path = time_value("path", value).map_err(|e| wrong(&e))?,
@@ -506,6 +529,21 @@ impl Host {
                 self.start_gap = time_value("start_gap", value).map_err(|e| wrong(&e))?;
             }
             Some(("starts", "reversed")) => self.starts_reversed = true,
+            Some(("nr_requests", value)) => {
+                let count = value.parse().ok().filter(|n| REQUESTS.contains(n));
+                self.nr_requests = Some(count.ok_or_else(|| wrong("write a number from 4 to 2048"))?);
+            }
+            Some(("processors", year)) => {
+                if self.multi_queue.is_none() {
+                    return Err(wrong("only hosts of the multi-queue layer (2020) have these"));
+                }
+                let host = std::mem::replace(self, Self::of_2020());
+                *self = match year {
+                    "2023" => host.with_processors_of_2023(),
+                    "2024" => host.with_processors_of_2024(),
+                    _ => return Err(wrong("write processors=2023 or processors=2024")),
+                };
+            }
             Some(("hz", value)) => {
                 let hz = value.parse().ok().filter(|hz| HZ.contains(hz));
                 let hz = hz.ok_or_else(|| wrong("write a number of ticks a second from 24 to 1000"))?;
@@ -514,7 +552,8 @@ impl Host {
             }
             _ => {
                 return Err(wrong(
-                    "there are path=TIME, path_jitter=TIME, start_gap=TIME, starts=reversed and hz=N",
+                    "there are processors=YEAR, nr_requests=N, path=TIME, path_jitter=TIME, start_gap=TIME, \
+                     starts=reversed and hz=N",
                 ));
             }
         }
@@ -528,7 +567,7 @@ impl Host {
             "ide2004" => "2004",
             "sata2009" | "raid1_2009" | "flashcard2010" => "2010",
             "plextor_m5s" => "2016",
-            "nvme" | "980pro" | "pcie4" | "pcie5" | "dramless" => "2023",
+            "nvme" | "980pro" | "pcie4" | "pcie5" | "dramless" => "2020,processors=2023",
             _ => "2020",
         }
     }
@@ -536,7 +575,7 @@ impl Host {
     /// The host that goes with a disk.
     #[must_use]
     pub fn for_disk(disk: &str) -> Self {
-        Self::named(Self::name_for_disk(disk)).unwrap_or_else(Self::of_2020)
+        Self::parse("", disk).map_or_else(|_| Self::of_2020(), |(_, host)| host)
     }
 
     /// Returns the events after a completion that run the queue under this scheduler. Schedulers that the
@@ -553,14 +592,10 @@ impl Host {
         self.multi_queue.filter(|_| is_modern)
     }
 
-    /// The number of requests that a direct call of `sectors` sectors is.
-    pub(crate) const fn pieces(&self, sectors: u32) -> u32 {
-        // Most are one, and to divide takes longer than to look.
-        if sectors <= self.max_request.0 {
-            (sectors > 0) as u32
-        } else {
-            sectors.div_ceil(self.max_request.0)
-        }
+    /// How many requests of a kind the single-queue layer has.
+    pub(crate) fn requests_of_a_kind(&self) -> u32 {
+        // Schedulers that the multi-queue layer never had are given more on its hosts.
+        self.nr_requests.unwrap_or(if self.multi_queue.is_some() { 256 } else { 128 })
     }
 
     /// Returns the CPU time of the named scheduler per request. `cfq-ts1` costs what `cfq` does.
@@ -584,12 +619,18 @@ mod tests {
         let (name, host) = Host::parse("2020,path=1ms", "ide2004").unwrap();
         assert_eq!((name.as_str(), host.path), ("2020,path=1ms", Duration::from_ms(1)));
         assert_eq!(Host::parse("", "ide2004").unwrap(), ("2004".to_owned(), Host::of_2004()));
+        let now = Host::parse("2023,hz=1000", "sata_ssd").unwrap();
+        assert_eq!(now, Host::parse("2020,processors=2023,hz=1000", "sata_ssd").unwrap());
+        assert_eq!(now.0, "2020,processors=2023,hz=1000");
         for (text, wrong) in [
             ("2021", "2004, 2010, 2016, 2020"),
             ("2020,path=60", "path=60"),
             ("2020,hz=0", "24 to 1000"),
             ("2010,hz=100", "2020"),
-            ("2020,ram=1g", "there are path=TIME"),
+            ("2020,ram=1g", "nr_requests=N, path=TIME"),
+            ("2020,nr_requests=3", "a number from 4 to 2048"),
+            ("2020,processors=2022", "write processors=2023 or processors=2024"),
+            ("2010,processors=2023", "multi-queue layer (2020)"),
         ] {
             let message = Host::parse(text, "nas2020").unwrap_err();
             assert!(message.contains(wrong), "{text}: {message}");

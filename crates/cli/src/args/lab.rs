@@ -24,10 +24,13 @@ pub(crate) struct RunArgs {
     pub(crate) replay: ReplayArgs,
     #[command(flatten)]
     pub(crate) disk: Disk,
-    /// The machine around the disk, by year: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the year of the
-    /// disk preset, 2020 for a disk from a file. Settings follow after commas, as in 2020,path=60us. path:
-    /// the time that a request takes to reach the disk, and again its completion to come back, for disks
-    /// behind a loop device, FUSE or NBD (default 0). hz: the kernel's timer ticks per second (default 250).
+    /// The machine around the disk, by year: 2004, 2010, 2016 or 2020. Default: the year of the disk preset,
+    /// 2020 for a disk from a file. Settings follow after commas, as in 2020,path=60us. processors: 2023 for
+    /// processors that are modelled one by one, with the locks of schedulers; 2024 for a later mq-deadline
+    /// (default for NVMe presets: 2023). nr_requests: the number of requests, as in sysfs (default: what the
+    /// disk's driver and the scheduler have). path: the time that a request takes to reach the disk, and
+    /// again its completion to come back, for disks behind a loop device, FUSE or NBD (default 0). hz: the
+    /// kernel's timer ticks per second (default 250).
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
     /// The schedulers to compare (`fairhead list schedulers`), or libraries with a scheduler of your own,
@@ -205,7 +208,7 @@ pub(crate) struct AdviseArgs {
     /// With --record: keep the recording in this file.
     #[arg(long, value_name = "FILE", default_value = "recorded.blktrace", requires = "record")]
     pub(crate) recording: PathBuf,
-    /// The machine around the disk, by year: 2004, 2010, 2016, 2020, 2023 or 2024, with settings as for
+    /// The machine around the disk, by year: 2004, 2010, 2016 or 2020, with settings as for
     /// `run`, such as 2020,path=60us. Default: the year of the disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
@@ -279,7 +282,7 @@ pub(crate) struct SweepArgs {
     /// The disk models: presets (`fairhead list disks`) or TOML files.
     #[arg(long, value_name = "PRESET|FILE[,…]", default_value = DISK, value_delimiter = ',')]
     pub(crate) disk: Vec<String>,
-    /// The machine around the disks, by year: 2004, 2010, 2016, 2020, 2023 or 2024, with settings as for
+    /// The machine around the disks, by year: 2004, 2010, 2016 or 2020, with settings as for
     /// `run`, such as 2020,path=60us. Default: the year of each disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
@@ -340,7 +343,7 @@ pub(crate) struct LadderArgs {
     pub(crate) job: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) disk: Disk,
-    /// The machine around the disk, by year: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the year of the
+    /// The machine around the disk, by year: 2004, 2010, 2016 or 2020. Default: the year of the
     /// disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR", conflicts_with = "scenario")]
     pub(crate) host: Option<String>,

@@ -36,7 +36,7 @@ mod write_cache;
 use crate::geometry::{Arm, Geometry};
 use crate::params::{CacheMode, DiskParams, Overheads, RaStop};
 use crate::seek::SeekCurve;
-use crate::{Command, Counters, DeviceOp, Facts, ParamError};
+use crate::{Command, Counters, DeviceOp, Driver, Facts, ParamError};
 pub use actuators::MultiDisk;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -284,6 +284,7 @@ impl Disk {
                 capacity: geo.capacity,
                 rotational: true,
                 queue_depth: p.queue_depth,
+                driver: p.driver.unwrap_or(Driver::usual(p.queue_depth)),
                 max_request: p.max_request,
                 write_cache: p.cache_mode == CacheMode::WriteBack,
                 fua: true,

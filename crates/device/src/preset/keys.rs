@@ -72,6 +72,7 @@ const DISK_KEYS: &[&str] = &[
     "age_max",
     "stream_burst",
     "max_request",
+    "driver",
     "map",
     "map_capacity",
     "seek_table",
@@ -129,6 +130,7 @@ fn disk_slot<'a>(p: &'a mut DiskParams, key: &str) -> Option<Slot<'a>> {
         "age_max" => Slot::Time(&mut p.age_max),
         "stream_burst" => Slot::Sectors(&mut p.stream_burst),
         "max_request" => Slot::Sectors(&mut p.max_request),
+        "driver" => Slot::Driver(&mut p.driver),
         "layout" => Slot::Layout(&mut p.layout),
         "map" => Slot::Map(&mut p.map),
         "map_capacity" => Slot::Capacity(&mut p.map_capacity),
@@ -196,6 +198,7 @@ pub(crate) fn blank_disk() -> DiskParams {
         age_max: Duration::from_ms(500),
         stream_burst: Sectors(4096),
         max_request: Sectors(1024),
+        driver: None,
         map: Vec::new(),
         map_capacity: 0,
         seek_table: Vec::new(),
@@ -230,6 +233,7 @@ const CARD_KEYS: &[&str] = &[
     "page_rmw",
     "au_log",
     "max_request",
+    "driver",
 ];
 
 fn card_slot<'a>(p: &'a mut CardParams, key: &str) -> Option<Slot<'a>> {
@@ -247,6 +251,7 @@ fn card_slot<'a>(p: &'a mut CardParams, key: &str) -> Option<Slot<'a>> {
         "page_rmw" => Slot::Time(&mut p.page_rmw),
         "au_log" => Slot::Count(&mut p.au_log),
         "max_request" => Slot::Sectors(&mut p.max_request),
+        "driver" => Slot::Driver(&mut p.driver),
         _ => return None,
     })
 }
@@ -272,6 +277,7 @@ pub(super) fn blank_card() -> CardParams {
         page_rmw: t,
         au_log: 16,
         max_request: Sectors(256),
+        driver: None,
     }
 }
 
@@ -322,6 +328,7 @@ const SSD_KEYS: &[&str] = &[
     "page_rmw",
     "au_log",
     "max_request",
+    "driver",
 ];
 
 fn ssd_slot<'a>(p: &'a mut SsdParams, key: &str) -> Option<Slot<'a>> {
@@ -370,6 +377,7 @@ fn ssd_slot<'a>(p: &'a mut SsdParams, key: &str) -> Option<Slot<'a>> {
         "page_rmw" => Slot::Time(&mut p.page_rmw),
         "au_log" => Slot::Count(&mut p.au_log),
         "max_request" => Slot::Sectors(&mut p.max_request),
+        "driver" => Slot::Driver(&mut p.driver),
         _ => return None,
     })
 }
@@ -427,6 +435,7 @@ pub(super) fn blank_ssd() -> SsdParams {
         page_rmw: t,
         au_log: 16,
         max_request: Sectors(1024),
+        driver: None,
     }
 }
 

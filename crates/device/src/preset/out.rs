@@ -90,6 +90,7 @@ impl Slot<'_> {
             Self::SeekTable(t) if t.is_empty() => return None,
             Self::SeekTable(t) => lines(t.iter().map(|&(d, t)| format!("[{d}, {}]", time(t)))),
             Self::Overheads(o) => overheads(&(*o)?),
+            Self::Driver(d) => format!("\"{}\"", (*d)?.name()),
             Self::SlcFull(SlcFull::Direct) => "\"direct\"".to_owned(),
             Self::SlcFull(SlcFull::Fold) => "\"fold\"".to_owned(),
             Self::SlcFull(SlcFull::Drain) => "\"drain\"".to_owned(),

@@ -5,6 +5,7 @@
 use super::measured::{self, known, narrow};
 pub(crate) use super::quantity::decimal;
 use super::quantity::{BYTE_UNITS, TIME_UNITS, count, thousandths, time, with_unit};
+use crate::Driver;
 use crate::params::{CacheMode, DeviceParams, Layout, MapZone, Overheads, Queues, RaStop, SlcFull, Zone};
 use fairhead_core::units::{Duration, Sectors};
 use toml::Spanned;
@@ -43,6 +44,7 @@ pub(super) enum Slot<'a> {
     Overheads(&'a mut Option<Overheads>),
     RaStop(&'a mut RaStop),
     SlcFull(&'a mut SlcFull),
+    Driver(&'a mut Option<Driver>),
 }
 
 fn bytes(value: &DeValue<'_>) -> Result<u64, String> {
@@ -116,6 +118,7 @@ impl Slot<'_> {
             Self::SeekTable(to) => *to = measured::seek_table(v)?,
             Self::Overheads(to) => *to = Some(measured::overheads(v)?),
             Self::RaStop(to) => *to = measured::ra_stop(v)?,
+            Self::Driver(to) => *to = Some(driver(v)?),
             Self::SlcFull(to) => {
                 *to = match v.as_str() {
                     Some("direct") => SlcFull::Direct,
@@ -127,6 +130,12 @@ impl Slot<'_> {
         }
         Ok(())
     }
+}
+
+fn driver(v: &DeValue<'_>) -> Result<Driver, String> {
+    let found = v.as_str().and_then(|name| Driver::NAMES.iter().find(|(known, _)| *known == name));
+    let names = || Driver::NAMES.map(|(name, _)| format!("\"{name}\"")).join(", ");
+    found.map(|(_, driver)| *driver).ok_or_else(|| format!("one of {} is needed", names()))
 }
 
 fn members(v: &DeValue<'_>) -> Result<Vec<DeviceParams>, String> {

@@ -48,7 +48,7 @@ mod write_buffer;
 
 use crate::au::{Costs, Units};
 use crate::params::SsdParams;
-use crate::{Command, Counters, DeviceOp, Facts, ParamError};
+use crate::{Command, Counters, DeviceOp, Driver, Facts, ParamError};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -284,6 +284,7 @@ impl Ssd {
                 capacity: p.capacity,
                 rotational: false,
                 queue_depth: p.queue_depth,
+                driver: p.driver.unwrap_or(Driver::usual(p.queue_depth)),
                 max_request: p.max_request,
                 write_cache: !p.power_loss_protection,
                 fua: true,

@@ -233,6 +233,10 @@ fn each_mistake_in_a_solid_state_drive_gets_one_clear_line() {
         ("au = \"4MiB\"\nopen_au = 0", "open_au: 0 is out of range: 1 to 1024"),
         ("au = \"4MiB\"\ncmd_servers = 2", "cmd_servers: must be 1 with allocation units"),
         ("max_request = \"512B\"", "max_request: 512B is out of range"),
+        (
+            "driver = \"scsi\"",
+            "driver: one of \"usb\", \"pata\", \"mmc\", \"ahci\", \"sas\", \"nvme\", \"virtio\", \"loop\" is needed",
+        ),
         ("kind = \"disk\"", "kind: the base is of kind ssd"),
     ] {
         let got = error(&format!("base = \"nvme\"\n{line}\n"));
@@ -322,4 +326,30 @@ fn damaged_text_never_panics() {
     assert!(DeviceParams::from_toml(&deep, "my.toml").is_err());
     let deep = format!("{} = 1", vec!["a"; 50_000].join("."));
     assert!(DeviceParams::from_toml(&deep, "my.toml").is_err());
+}
+
+/// Tags are the driver's, whatever the drive takes at a time; without a key they are those of the usual driver.
+#[test]
+fn tags_are_the_drivers() {
+    let tags = |text: &str| {
+        let disk = DeviceParams::from_toml(text, "d.toml").unwrap();
+        let facts = Device::new(&disk).unwrap().facts();
+        (facts.tags(), facts.queue_depth)
+    };
+    for (text, expected) in [
+        ("base = \"sata2009\"", (32, 1)),
+        ("base = \"nas2020\"", (32, 31)),
+        ("base = \"nas2020\"\ndriver = \"usb\"", (1, 31)),
+        ("base = \"microsd_a1\"", (64, 1)),
+        ("base = \"emmc51\"\nqueue_depth = 16", (16, 16)),
+        ("base = \"flashcard2010\"", (1, 1)),
+        ("base = \"ide2004\"", (1, 1)),
+        ("base = \"nas2020\"\ndriver = \"virtio\"", (256, 31)),
+        ("base = \"nvme\"", (1023, 1023)),
+    ] {
+        assert_eq!(tags(text), expected, "{text}");
+    }
+    let written =
+        DeviceParams::from_toml("base = \"nas2020\"\ndriver = \"sas\"", "d.toml").unwrap().to_toml();
+    assert_eq!(tags(&written), (1024, 31), "the key is kept in a copy");
 }

@@ -251,7 +251,7 @@ fn check_line(line: &Line, setting: &Setting) -> std::result::Result<(), String>
     }
     if line.metric.what == What::LockShare && setting.host.cores.is_none() {
         return Err(format!(
-            "{name} needs a host of 2023 or later: write it into the column host, or --host 2023"
+            "{name} needs a host with processors=2023: write it into the column host, or --host 2020,processors=2023"
         ));
     }
     Ok(())
@@ -493,7 +493,7 @@ mod tests {
             Ok(Setting {
                 jobs: fairhead_sim::job::parse(jobs, "j").unwrap(),
                 disk: DeviceParams::preset("980pro").unwrap(),
-                host: Host::of_2023(),
+                host: Host::of_2020().with_processors_of_2023(),
             })
         };
         let options = Options { layouts: 2, threads: 1, ..Options::default() };
@@ -513,6 +513,6 @@ mod tests {
             read(file, None, None).map(|setting| Setting { host: Host::of_2020(), ..setting })
         };
         let message = hold_against(text, "f.csv", &options, &old, &|_, _| ()).unwrap_err();
-        assert!(message.starts_with("f.csv:5: lock_pct needs a host of 2023 or later"), "{message}");
+        assert!(message.starts_with("f.csv:5: lock_pct needs a host with processors=2023"), "{message}");
     }
 }

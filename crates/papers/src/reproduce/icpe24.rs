@@ -7,7 +7,7 @@
 //! the lock.
 //!
 //! Calibrated with: depth 1 and 256, 1 and 256 processes (all schedulers), and the lock's shares at 2, 5 and
-//! 10 processes, as no other row shows how a hand-over grows; see [`Host::of_2023`] and the preset `980pro`.
+//! 10 processes, as no other row shows how a hand-over grows; see [`Host::with_processors_of_2023`] and the preset `980pro`.
 //! All else is predicted.
 //
 //= docs/reference/nvme.md#2-published-figures
@@ -137,7 +137,7 @@ fn row(id: String, scheduler: &str, lines: &str, read_off: fn(&Outcome) -> Vec<f
         ),
         preset: if scheduler == "none" { "noop" } else { preset_of(scheduler) },
         disk: "980pro",
-        host: Host::of_2023,
+        host: || Host::of_2020().with_processors_of_2023(),
         interval: None,
         columns: vec![],
         read_off,

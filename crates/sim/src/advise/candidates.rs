@@ -280,6 +280,7 @@ mod tests {
             capacity: 1 << 21,
             rotational,
             queue_depth,
+            driver: fairhead_device::Driver::Ahci,
             max_request: Sectors(1024),
             write_cache: true,
             fua: false,

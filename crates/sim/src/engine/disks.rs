@@ -26,14 +26,19 @@
 use super::Owner;
 use super::earliest::Earliest;
 use super::locks::Visit;
-use super::queue::{Batch, Books, DiskQueue, FLUSH_TAG, Full, Journal, Sizes, Tap};
+use super::pools::Batch;
+use super::queue::{DiskQueue, Full, Sizes};
+use super::tap::{Books, Journal, Tap};
+use super::wire::FLUSH_TAG;
 use crate::error::SimError;
 use crate::host::{Host, MultiQueue};
 use crate::job;
 use crate::metrics::{DiskStats, Result};
 use crate::why;
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::{Control, Duration, GroupId, GroupStats, Instant, Op, Refusal, Request, Tag, TaskId};
+use fairhead_core::{
+    Control, Duration, GroupId, GroupStats, Instant, Op, Refusal, Request, Sectors, Tag, TaskId,
+};
 use fairhead_device::{Counters, DeviceParams, Facts, ReadBalance, StripeMap};
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
@@ -69,6 +74,7 @@ struct Disk {
     scheduler: String,
     /// Its queues.
     members: Range<usize>,
+    /// What it is like, as this host uses it: `max_request` is that of the two together.
     facts: Facts,
     spread: Spread,
     /// What its scheduler costs for each request, outside the lock that processors wait for.
@@ -168,7 +174,7 @@ impl<'a> Disks<'a> {
                 label: w.label.to_owned(),
                 scheduler: w.scheduler.to_owned(),
                 members: first..members.len(),
-                facts,
+                facts: Facts { max_request: facts.max_request.min(host.max_request), ..facts },
                 spread,
                 sched_cost: costs.map_or_else(|| host.sched_cost(w.scheduler), |c| c.work),
             });
@@ -197,6 +203,20 @@ impl<'a> Disks<'a> {
 
     pub(super) fn facts(&self, disk: job::DiskId) -> Facts {
         self.disks[disk.index()].facts
+    }
+
+    /// The largest request that the host sends to a disk.
+    #[inline]
+    pub(super) fn max_request(&self, disk: job::DiskId) -> Sectors {
+        self.disks[disk.index()].facts.max_request
+    }
+
+    /// The number of requests that a direct call of `sectors` sectors on a disk is.
+    #[inline]
+    pub(super) fn pieces(&self, disk: job::DiskId, sectors: u32) -> u32 {
+        let most = self.max_request(disk).0;
+        // Most are one, and to divide takes longer than to look.
+        if sectors <= most { u32::from(sectors > 0) } else { sectors.div_ceil(most) }
     }
 
     /// The facts of all disks, in order.
@@ -568,6 +588,11 @@ impl<'a> Disks<'a> {
     /// How many threads wait for requests of a queue.
     pub(super) fn waiting(&self, member: usize) -> usize {
         self.members[member].waiting()
+    }
+
+    /// How many threads that wait for requests of a queue there are requests for.
+    pub(super) fn can_wake(&self, member: usize) -> usize {
+        self.members[member].can_wake()
     }
 
     /// A thread that waits for a request of a queue and can have one now.

@@ -14,7 +14,7 @@
 //
 //= docs/reference/hosts.md#dirty-pages-and-flusher
 
-use super::queue::Batch;
+use super::pools::Batch;
 use super::{Machine, Owner};
 use crate::event::Due;
 use crate::host::Flusher as Kind;

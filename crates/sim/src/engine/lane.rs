@@ -17,8 +17,8 @@ use super::files::File;
 use super::flusher::Pass;
 pub(super) use super::phase::Phase;
 use super::phase::{After, Step};
+use super::pools::Batch;
 use super::processors::Work;
-use super::queue::Batch;
 use super::{Machine, Owner};
 use crate::event::Due;
 use crate::ext2;
@@ -255,7 +255,7 @@ impl Machine<'_> {
             match &self.host.cores {
                 None => cost += scheduler,
                 Some(cores) => {
-                    let pieces = u64::from(self.host.pieces(call.len));
+                    let pieces = u64::from(self.queue.pieces(self.files.disk_of(call.file), call.len));
                     let each_call = if job.batch > 1 { Duration::ZERO } else { cores.call };
                     scheduler = scheduler * pieces;
                     inside = each_call + cores.submit * pieces + scheduler;
@@ -464,10 +464,10 @@ impl Machine<'_> {
         let sync_write = client.per_call.write_sync.or(call.sync).unwrap_or(self.host.direct_write_sync);
         let sync = op == Op::Read || sync_write;
         let File { layout, disk, .. } = &self.files.files[call.file as usize];
+        let most = self.queue.max_request(*disk);
         while l.handed_in < call.len {
             let left = call.len - l.handed_in;
-            let (start, len) =
-                layout.piece(call.offset + u64::from(l.handed_in), left.min(self.host.max_request.0));
+            let (start, len) = layout.piece(call.offset + u64::from(l.handed_in), left.min(most.0));
             if start != Layout::HOLE {
                 // Linux flags direct writes as followed by nothing dependent
                 // (docs/reference/cfq.md#59-idling).

@@ -1,7 +1,7 @@
 //! The machine: events in virtual time, from a client's call to the disk and back.
 //!
 //! ```text
-//!  client lane ──CPU──► call ─┬─ direct: pieces ──────────► Volume: DiskQueue (elevator, device) ──► interrupt ──► lane
+//!  client lane ──CPU──► call ─┬─ direct: pieces ──────────► Disks: DiskQueue (elevator, device) ──► interrupt ──► lane
 //!                             └─ buffered: pages ──► cache ──► windows of read-ahead ─►│◄─ flusher, fsync
 //! ```
 //!
@@ -17,7 +17,7 @@
 //! | part | files |
 //! |---|---|
 //! | the time, and what is scheduled | `clock` |
-//! | disks: queues, pools, locks, and when queues are run | `disks`, `queue`, `pools`, `locks`, `runs`, `earliest` |
+//! | disks: queues, pools, those who wait, locks, the way to the device, and when queues are run | `disks`, `queue`, `pools`, `waiters`, `locks`, `wire`, `runs`, `earliest` |
 //! | processors, by era | `cpus`; `processors`, `waiting` |
 //! | a client: its pattern, program or recording, and what steers it | `client`, `pattern`, `program`, `steer`, … |
 //! | files and the pages of them that are in memory | `files`, `cache` |
@@ -25,7 +25,7 @@
 //!
 //! What leads through several parts are methods of the machine: a call in `lane`, on processors in `work`, in
 //! memory in `buffered`, `readahead` and `flusher`; starts and ends of clients in `waves`; recordings in
-//! `replay` and `traced`; groups in `groups`; observers in `observers`. `setup` makes a machine from a
+//! `replay` and `traced`; groups in `groups`; observers in `observers` and `tap`. `setup` makes a machine from a
 //! scenario, and `outcome` figures from the machine.
 
 mod access;
@@ -62,9 +62,12 @@ mod setup;
 mod startup;
 mod steady;
 mod steer;
+mod tap;
 mod traced;
+mod waiters;
 mod waiting;
 mod waves;
+mod wire;
 mod work;
 mod zones;
 
@@ -207,7 +210,7 @@ struct Machine<'a> {
     // What comes out.
     series: Series,
     /// The journal, if the run is observed.
-    journal: Option<queue::Journal<'a>>,
+    journal: Option<tap::Journal<'a>>,
     /// Whether the queue has books of where time goes.
     keeps_books: bool,
     /// Nothing is handled any more: all clients have ended, or one of these is why.
@@ -389,11 +392,7 @@ impl<'a> Machine<'a> {
             && woken.is_empty()
         {
             let is_done = self.lanes[lane as usize].piece_done();
-            self.run_after_completion(member);
-            if is_done {
-                self.resume(lane);
-            }
-            return self.resume_woken();
+            return self.run_after_completion(member, is_done.then_some(lane));
         }
         for owner in &self.owners {
             match *owner {
@@ -410,25 +409,67 @@ impl<'a> Machine<'a> {
                 }
             }
         }
-        self.run_after_completion(member);
-        self.resume_woken();
+        self.run_after_completion(member, None);
     }
 
-    fn resume_woken(&mut self) {
+    /// Resumes the lane whose call has ended, and who else waited for that.
+    fn resume_owners(&mut self, lane: Option<u32>) {
+        if let Some(lane) = lane {
+            self.resume(lane);
+        }
         while let Some(thread) = self.woken.pop_front() {
             self.resume(thread);
         }
     }
 
-    /// Runs a queue after a completion, if that is its business; then threads get the requests that are free.
-    fn run_after_completion(&mut self, member: usize) {
+    /// Runs a queue after a completion, if that is its business. Then the owners of what has completed are
+    /// resumed, and threads that wait for requests.
+    ///
+    /// Where processors are modelled one by one, a thread that waits for a request is woken after the owner
+    /// of the completed one, and only then looks whether there is a request: the owner may have taken it for
+    /// its next call. Elsewhere it gets the request at once.
+    fn run_after_completion(&mut self, member: usize, owner: Option<u32>) {
         self.queue.run_if_wanted(&mut self.clock, member);
+        if self.processors.is_some() {
+            let can_wake = self.queue.can_wake(member);
+            if can_wake == 0 {
+                return self.resume_owners(owner);
+            }
+            let waiters: Vec<u32> = (0..can_wake).map_while(|_| self.queue.pop_waiter(member)).collect();
+            let (first, last): (Vec<u32>, Vec<u32>) =
+                waiters.into_iter().partition(|&thread| owner.is_some_and(|o| self.runs_before(thread, o)));
+            first.into_iter().for_each(|thread| self.retry(thread));
+            self.resume_owners(owner);
+            last.into_iter().for_each(|thread| self.retry(thread));
+            return;
+        }
         // Each that waits for a request gets one chance: there may be fewer free ones than it needs.
         for _ in 0..self.queue.waiting(member) {
             let Some(thread) = self.queue.pop_waiter(member) else { break };
             self.grant_batch(thread);
             // The first in line takes what is free before the next one is looked at.
             if (thread as usize) < self.lanes.len() { self.go_on(thread) } else { self.resume(thread) }
+        }
+        self.resume_owners(owner);
+    }
+
+    /// Whether of two threads that are woken at one instant the first comes before the other on a processor.
+    fn runs_before(&self, thread: u32, other: u32) -> bool {
+        let (Some(a), Some(b)) = (self.lanes.get(thread as usize), self.lanes.get(other as usize)) else {
+            return true;
+        };
+        self.processors.as_ref().is_some_and(|p| p.had(a.client as usize) < p.had(b.client as usize))
+    }
+
+    /// A thread that waits for a request is woken, and tries again when it is on a processor.
+    fn retry(&mut self, thread: u32) {
+        self.grant_batch(thread);
+        match self.lanes.get(thread as usize) {
+            Some(lane) => {
+                self.clients[lane.client as usize].stats.cpu.switches += 1;
+                self.add_work(thread, Work::Retry(thread));
+            }
+            None => self.resume(thread),
         }
     }
 

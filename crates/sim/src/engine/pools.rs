@@ -134,6 +134,15 @@ impl Pools {
         self.waiting
     }
 
+    /// How many of them there are requests for.
+    pub(super) fn can_wake(&self) -> usize {
+        if self.waiting == 0 {
+            return 0;
+        }
+        let of = |p: &Pool| p.waiters.len().min(self.size.saturating_sub(p.allocated) as usize);
+        self.all.iter().map(of).sum()
+    }
+
     /// A thread that waits for a request and can have one now. Of the two kinds sync ones come first.
     pub(super) fn pop_waiter(&mut self) -> Option<u32> {
         if self.waiting == 0 {

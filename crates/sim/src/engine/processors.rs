@@ -29,6 +29,8 @@ pub(super) enum Work {
     Prepare(u32),
     /// Takes note that what a lane waited for has come.
     TakeUp(u32),
+    /// Looks for a request again, which a lane waits for.
+    Retry(u32),
     /// Pays for requests that a buffered call has handed in.
     Pay(u32),
     /// Submits the calls that it has prepared.
@@ -38,7 +40,11 @@ pub(super) enum Work {
 impl Work {
     pub(super) const fn lane(self) -> u32 {
         match self {
-            Self::Prepare(lane) | Self::TakeUp(lane) | Self::Pay(lane) | Self::Submit(lane) => lane,
+            Self::Prepare(lane)
+            | Self::TakeUp(lane)
+            | Self::Retry(lane)
+            | Self::Pay(lane)
+            | Self::Submit(lane) => lane,
         }
     }
 }
@@ -186,6 +192,11 @@ impl Processors {
     #[inline]
     pub(super) fn cpu_of(&self, process: usize) -> u16 {
         self.processes[process].cpu
+    }
+
+    /// The CPU time that a process has had, as far as it counts.
+    pub(super) fn had(&self, process: usize) -> Duration {
+        self.processes[process].had
     }
 
     /// What all processes have done so far.

@@ -4,7 +4,7 @@
 //! `fairhead_core`: tell the elevator what happens, dispatch while the device has room, arm one timer.
 //!
 //! ```text
-//!   submit ─► pool (128 sync, 128 async) ─► plug ─► elevator ─► device
+//!   submit ─► pool (of tags, or by kind) ─► plug ─► elevator ─► device
 //!   flush ──────────────────────────────────────────────────────► (past the elevator, one at a time)
 //! ```
 //!
@@ -18,30 +18,27 @@
 //= docs/reference/elevators.md#18-barriers-and-flushes
 
 use super::locks::{DiskLock, Visit};
-pub(super) use super::pools::Batch;
-use super::pools::Pools;
+use super::pools::{Batch, Pools};
+use super::tap::Tap;
+use super::waiters::Waiters;
+use super::wire::{FLUSH_TAG, Wire};
 use super::{Owner, capacity, out_of_line};
 use crate::host::{Host, Lock, MultiQueue, Plug};
 use crate::metrics::{DiskStats, Result};
-use crate::{journal, why};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::{
-    Action, Dispatch, Duration, Elevator, Hold, Insert, Instant, Limits, Op, Request, Sector, Sectors, State,
-    Tag, Timer, TraceEvent,
+    Dispatch, Duration, Elevator, Hold, Insert, Instant, Limits, Op, Request, Sector, Sectors, State, Tag,
+    Timer,
 };
-use fairhead_device::{Command, Device, DeviceOp, DeviceParams, Facts};
-use std::cell::RefCell;
+use fairhead_device::{Command, DeviceOp, DeviceParams, Driver, Facts};
 use std::collections::VecDeque;
-use std::rc::Rc;
 
-/// Tags of the elevator for each request of a pool. A piece that is merged keeps its tag: there has to be
-/// room for more pieces than requests; not for many more, as a table that fits the processor's caches is
-/// searched faster.
+/// Tags of the elevator for each request of a pool; and how many there are at least and at most. A piece that
+/// is merged keeps its tag, and one that waits for a limit is no request: there has to be room for more
+/// pieces than requests; not for many more, as a table that fits the processor's caches is searched faster.
 const TAGS_PER_REQUEST: u32 = 16;
-/// The most commands that SATA, eMMC and SAS drives queue.
-const SHALLOW: u32 = 256;
-/// The tag of the one flush that may be in flight.
-pub(super) const FLUSH_TAG: Tag = Tag(u16::MAX);
+const TAGS_MIN: u32 = 2048;
+const TAGS_MAX: u32 = 4096;
 
 /// How many of what there may be.
 #[derive(Clone, Copy, Debug)]
@@ -59,35 +56,22 @@ pub(super) struct Full;
 #[derive(Debug)]
 pub(super) struct DiskQueue<'a> {
     elevator: Elevator<AnyScheduler>,
-    device: Device,
+    /// The device, and the way to it.
+    wire: Wire,
     /// By tag: the owner, which its completion wakes, and the pool that it was taken from, if any.
     owners: Vec<(Owner, Option<usize>)>,
     free: Vec<u16>,
     depth: u32,
     pools: Pools,
-    /// Threads that wait until fewer requests wait for limits, in order; and whether the last that found no
-    /// request is one.
-    limit_waiters: VecDeque<u32>,
-    was_held_up: bool,
-    /// Threads that wait until writes are not congested, in order.
-    congestion_waiters: Vec<u32>,
+    waiters: Waiters,
     plug: Plug,
     plugged: bool,
     /// How many requests a task collects at most.
     plug_max: usize,
     /// What the current task has collected ([`Plug::Task`]).
     collected: Vec<(Request, Owner, usize)>,
-    /// Threads that wait for the flush in flight, and for the next.
-    flushing: Vec<u32>,
-    flush_waiters: Vec<u32>,
-    /// How long the scheduler's lock is held for each request, and until when it is held.
-    lock: Duration,
-    locked_until: Instant,
     /// The scheduler's lock on hosts whose processors wait for it.
     disk_lock: Option<DiskLock>,
-    /// What the way to the device takes, and commands that are on it: when they arrive.
-    path: Duration,
-    on_the_way: VecDeque<(Instant, Command)>,
     /// What runs the queue; none: whatever happens.
     multi_queue: Option<MultiQueue>,
     /// The device was full when the scheduler was last asked, or would have been, and requests wait.
@@ -97,44 +81,8 @@ pub(super) struct DiskQueue<'a> {
     /// Since when requests wait while the scheduler keeps the disk idle.
     idle_since: Option<Instant>,
     stats: DiskStats,
-    /// The observers of this queue, if there are any.
+    /// The observer of this queue, if there is one.
     pub(super) tap: Option<Box<Tap<'a>>>,
-}
-
-/// A run's journal, which all queues write.
-pub(super) type Journal<'a> = Rc<RefCell<journal::Recorder<'a>>>;
-
-/// A run's books of where time goes, which all queues keep.
-pub(super) type Books = Rc<RefCell<why::Recorder>>;
-
-/// The observers of everything that happens here: books of where time goes, the journal. And scratch space
-/// for their arguments.
-#[derive(Debug)]
-pub(super) struct Tap<'a> {
-    member: u8,
-    why: Option<Books>,
-    journal: Option<Journal<'a>>,
-    answer: Dispatch,
-    events: Vec<TraceEvent>,
-    tags: Vec<Tag>,
-}
-
-impl<'a> Tap<'a> {
-    pub(super) fn new(member: u8, why: Option<Books>, journal: Option<Journal<'a>>) -> Self {
-        Self { member, why, journal, answer: Dispatch::Empty, events: Vec::new(), tags: Vec::new() }
-    }
-
-    fn why(&mut self, tell: impl FnOnce(&mut why::Recorder, u8)) {
-        if let Some(why) = &self.why {
-            tell(&mut why.borrow_mut(), self.member);
-        }
-    }
-
-    fn journal(&mut self, tell: impl FnOnce(&mut journal::Recorder<'a>, u8)) {
-        if let Some(journal) = &self.journal {
-            tell(&mut journal.borrow_mut(), self.member);
-        }
-    }
 }
 
 /// Chooses the clock that advances in steps of `tick`: the elevator's, so the scheduler's altogether, or only
@@ -163,13 +111,14 @@ impl<'a> DiskQueue<'a> {
         sizes: Sizes,
         trace: u32,
     ) -> Result<Self> {
-        let device = Device::new(disk)?;
+        let wire = Wire::new(disk, host.path)?;
         let capacity = if sizes.guarantees { capacity::measure(disk)? } else { 0 };
-        let facts = device.facts();
-        let pools = pools(host, layer, &sched, facts.queue_depth);
+        let facts = wire.facts();
+        let pools = pools(host, layer, &sched, &facts);
         let (sched, tick) = clock(sched, host.tick);
         let requests = pools.requests();
-        let tags = host.nr_requests.saturating_mul(TAGS_PER_REQUEST).max(requests + requests / 2);
+        let tags = requests.saturating_mul(TAGS_PER_REQUEST).clamp(TAGS_MIN, TAGS_MAX);
+        let tags = tags.max(requests + requests / 2);
         let tags = u16::try_from(tags).unwrap_or(u16::MAX - 1);
         let limits = Limits {
             tags,
@@ -187,25 +136,18 @@ impl<'a> DiskQueue<'a> {
         };
         Ok(Self {
             elevator: Elevator::new(limits, sched)?,
-            device,
+            wire,
             owners: vec![(Owner::None, None); usize::from(tags)],
             free: (0..tags).rev().collect(),
-            depth: u32::from(facts.queue_depth),
+            // In the multi-queue layer what leaves the scheduler has a tag of the driver.
+            depth: u32::from(facts.queue_depth.min(if layer.is_some() { facts.tags() } else { u16::MAX })),
             pools,
-            limit_waiters: VecDeque::new(),
-            was_held_up: false,
-            congestion_waiters: Vec::new(),
+            waiters: Waiters::default(),
             plug: host.plug,
             plugged: false,
             plug_max: if layer.is_some() { Plug::QUEUES_REQUESTS } else { Plug::TASK_REQUESTS },
             collected: Vec::with_capacity(Plug::TASK_REQUESTS),
-            flushing: Vec::new(),
-            flush_waiters: Vec::new(),
-            lock: Duration::ZERO,
-            locked_until: Instant::EPOCH,
             disk_lock: None,
-            path: host.path,
-            on_the_way: VecDeque::new(),
             multi_queue: layer,
             was_full: false,
             was_held: false,
@@ -217,7 +159,7 @@ impl<'a> DiskQueue<'a> {
 
     /// Adds a lock that is held for `lock` for each request dispatched.
     pub(super) const fn with_lock(mut self, lock: Duration) -> Self {
-        self.lock = lock;
+        self.wire.lock = lock;
         self
     }
 
@@ -248,7 +190,7 @@ impl<'a> DiskQueue<'a> {
     }
 
     pub(super) fn facts(&self) -> Facts {
-        self.device.facts()
+        self.wire.facts()
     }
 
     /// Whether it and its device have nothing to do.
@@ -287,11 +229,8 @@ impl<'a> DiskQueue<'a> {
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
         if !self.has_request(now, rq, *batch) {
-            self.was_held_up = self.is_held_up(rq);
-            // What the page cache hands in is put together anew after the wait.
-            if let (Some(tap), Owner::Lane(_)) = (&mut self.tap, owner) {
-                tap.journal(|journal, member| journal.refused(member, rq));
-            }
+            self.waiters.was_held_up = self.is_held_up(rq);
+            self.tell(|tap| tap.refused(rq, owner));
             return Err(Full);
         }
         let pool = self.pools.of(rq.sync, batch.queue);
@@ -302,7 +241,7 @@ impl<'a> DiskQueue<'a> {
             Op::Discard => {}
         }
         self.pools.take(pool);
-        self.journal(|journal, member| journal.made(member, rq));
+        self.tell(|tap| tap.made(rq));
         if self.plug == Plug::Device {
             self.plugged |= self.elevator.requests().queued() == 0;
             self.insert(now, *rq, owner, pool);
@@ -317,7 +256,7 @@ impl<'a> DiskQueue<'a> {
 
     fn insert(&mut self, now: Instant, rq: Request, owner: Owner, pool: usize) {
         let tag = self.free.pop().expect("submit has looked");
-        self.journal(|journal, member| journal.inserted(member, Tag(tag)));
+        self.tell(|tap| tap.tagged(Tag(tag)));
         let taken = match self.elevator.insert(now, Tag(tag), rq) {
             // As the kernel holds a bio, for which there is no request yet: a bio that waits for a limit
             // takes no request out of the pool.
@@ -333,14 +272,14 @@ impl<'a> DiskQueue<'a> {
             }
         };
         self.owners[usize::from(tag)] = (owner, taken);
-        if self.tap.is_some() {
-            self.tell_inserted(Tag(tag), owner);
+        if let Some(tap) = &mut self.tap {
+            out_of_line(|| tap.inserted(&mut self.elevator, Tag(tag), owner));
         }
     }
 
     /// A task has collected enough, or is about to wait: its requests go in, in the order of the disk.
     fn hand_in_collected(&mut self, now: Instant) {
-        self.journal(|journal, member| journal.hands_in(member));
+        self.tell(Tap::hands_in);
         if let [_] = self.collected[..]
             && let Some((rq, owner, pool)) = self.collected.pop()
         {
@@ -390,10 +329,7 @@ impl<'a> DiskQueue<'a> {
     /// Whether the queue is to be run after the last completion, timer or change. In the single-queue layer
     /// each runs it.
     pub(super) fn wants_run(&self) -> bool {
-        self.multi_queue.is_none()
-            || self.was_full
-            || !self.flush_waiters.is_empty()
-            || self.elevator.wants_run()
+        self.multi_queue.is_none() || self.was_full || self.waiters.want_flush() || self.elevator.wants_run()
     }
 
     /// Whether the queue is to be run again after a while, because nothing may happen before that would run
@@ -403,7 +339,7 @@ impl<'a> DiskQueue<'a> {
     }
 
     fn fill_device(&mut self, now: Instant) -> Option<Instant> {
-        if !self.flush_waiters.is_empty() {
+        if self.waiters.want_flush() {
             self.begin_flush(now);
         }
         // A flush needs no merging and passes the plug.
@@ -413,16 +349,14 @@ impl<'a> DiskQueue<'a> {
         self.plugged = false;
         (self.was_full, self.was_held) = (false, false);
         while self.has_room() {
-            // The lock is held for the request before; a dispatch now would have to spin for it.
-            if now < self.locked_until {
+            // The lock is held for the request before.
+            if let Some(until) = self.wire.locked_until(now) {
                 let waits = self.elevator.requests().queued() > 0;
-                return waits.then_some(self.locked_until);
+                return waits.then_some(until);
             }
             let answer = self.elevator.dispatch(now);
             self.account_idling(now, answer);
-            if self.tap.is_some() {
-                self.tell_answer(answer);
-            }
+            self.tell_answer(answer);
             let Dispatch::Issue(tag) = answer else {
                 // Requests wait and none was given: blk-mq then runs the queue again after 3 ms
                 // (docs/reference/nvme.md#4-after-a-completion).
@@ -436,55 +370,40 @@ impl<'a> DiskQueue<'a> {
                 Op::Discard => DeviceOp::Discard,
             };
             self.stats.issued += 1;
-            self.locked_until = now + self.lock;
-            self.send(now, Command { tag, op, start: rq.start, len: rq.len, fua: false });
+            let command = Command { tag, op, start: rq.start, len: rq.len, fua: false };
+            if self.wire.send_locked(now, command) {
+                self.tell_head(now, None);
+            }
         }
         // In the multi-queue layer a completion runs the queue if the device was full.
         self.was_full = self.elevator.requests().queued() > 0;
         None
     }
 
-    /// A command goes to the device, which has it when it has been on its way for long enough.
-    fn send(&mut self, now: Instant, command: Command) {
-        if self.path.is_zero() {
-            self.give(now, command);
-        } else {
-            self.on_the_way.push_back((now + self.path, command));
-        }
-    }
-
-    fn give(&mut self, now: Instant, command: Command) {
-        self.device.submit(now, command);
-        if self.tap.is_some() {
-            self.tell_head(now, None);
-        }
-    }
-
     fn has_room(&self) -> bool {
-        let flushing = u32::from(!self.flushing.is_empty());
-        self.elevator.requests().issued() + flushing < self.depth && self.device.can_accept()
+        let flushing = u32::from(!self.waiters.flushing().is_empty());
+        self.elevator.requests().issued() + flushing < self.depth && self.wire.device.can_accept()
     }
 
     /// Begins a flush if none is in flight; threads that ask meanwhile share the next.
     fn begin_flush(&mut self, now: Instant) {
-        if self.flushing.is_empty() && self.has_room() {
-            std::mem::swap(&mut self.flushing, &mut self.flush_waiters);
+        if self.waiters.flushing().is_empty() && self.has_room() {
+            self.waiters.begin_flush();
             let (start, len) = (Sector(0), Sectors(0));
             let op = DeviceOp::Flush;
-            self.send(now, Command { tag: FLUSH_TAG, op, start, len, fua: false });
-            if self.tap.is_some() {
-                self.tell_flush();
+            if self.wire.send(now, Command { tag: FLUSH_TAG, op, start, len, fua: false }) {
+                self.tell_head(now, None);
+            }
+            if let Some(tap) = &mut self.tap {
+                out_of_line(|| tap.flushes(self.waiters.flushing()));
             }
         }
     }
 
     /// The thread wants everything that has completed to be stable.
     pub(super) fn flush(&mut self, thread: u32) {
-        self.flush_waiters.push(thread);
-        self.journal(|journal, member| journal.wants_flush(member, thread));
-        if let Some(tap) = &mut self.tap {
-            out_of_line(|| tap.why(|why, member| why.waits_for_flush(thread, member)));
-        }
+        self.waiters.wait_for_flush(thread);
+        self.tell(|tap| tap.wants_flush(thread));
     }
 
     fn account_idling(&mut self, now: Instant, answer: Dispatch) {
@@ -502,21 +421,16 @@ impl<'a> DiskQueue<'a> {
 
     /// When the device wants to be polled.
     pub(super) fn device_due(&self) -> Option<Instant> {
-        let due = self.device.next_event();
-        match self.on_the_way.front() {
-            None => due,
-            Some(&(arrival, _)) => Some(due.map_or(arrival, |due| due.min(arrival))),
-        }
+        self.wire.due()
     }
 
     /// The next command that the device has finished.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Tag> {
-        while let Some(&(_, command)) = self.on_the_way.front().filter(|a| a.0 <= now) {
-            self.on_the_way.pop_front();
-            self.give(now, command);
+        while self.wire.arrive(now) {
+            self.tell_head(now, None);
         }
-        let done = self.device.poll(now);
-        if done.is_some() && self.tap.is_some() {
+        let done = self.wire.device.poll(now);
+        if done.is_some() {
             self.tell_head(now, done);
         }
         done
@@ -533,11 +447,8 @@ impl<'a> DiskQueue<'a> {
     ) {
         owners.clear();
         if tag == FLUSH_TAG {
-            woken.extend(self.flushing.drain(..));
-            if self.tap.is_some() {
-                self.tell_flushed(tag);
-            }
-            return;
+            self.waiters.end_flush(woken);
+            return self.tell(Tap::flushed);
         }
         let was_congested = self.pools.is_congested(false);
         let freed = self.free.len();
@@ -549,12 +460,12 @@ impl<'a> DiskQueue<'a> {
                 self.pools.give_back(pool);
             }
         }
-        if self.tap.is_some() {
-            self.tell_completed(tag, freed);
+        if let Some(tap) = &mut self.tap {
+            out_of_line(|| tap.completed(&mut self.elevator, tag, &self.free[freed..]));
         }
         // Writers that wait for congestion wake when it ends, not with each request that is freed.
         if was_congested && !self.pools.is_congested(false) {
-            woken.extend(self.congestion_waiters.drain(..));
+            self.waiters.wake_congested(woken);
         }
         if self.multi_queue.is_some() {
             self.look_at_idling(now);
@@ -571,45 +482,46 @@ impl<'a> DiskQueue<'a> {
         let answer = if holds { Dispatch::Hold(Hold::SliceIdle) } else { Dispatch::Empty };
         self.account_idling(now, answer);
         if self.tap.is_some() {
-            self.tell_idle_status(answer);
+            let idles = self.idle_since.is_some();
+            self.tell(|tap| tap.answered(answer, idles));
+            self.tell_status();
         }
     }
 
     /// How many threads wait for requests.
     pub(super) fn waiting(&self) -> usize {
-        self.pools.waiting() + self.limit_waiters.len().min(self.limit_room())
+        self.pools.waiting() + self.waiters.held_up().min(self.limit_room())
+    }
+
+    /// How many threads that wait for requests there are requests for.
+    pub(super) fn can_wake(&self) -> usize {
+        self.pools.can_wake() + self.waiters.held_up().min(self.limit_room())
     }
 
     /// A thread that waits for a request and can have one now.
     pub(super) fn pop_waiter(&mut self) -> Option<u32> {
         let thread = self.pools.pop_waiter();
-        if thread.is_none() && self.limit_room() > 0 { self.limit_waiters.pop_front() } else { thread }
+        if thread.is_none() && self.limit_room() > 0 { self.waiters.pop_held_up() } else { thread }
     }
 
     /// Puts a thread at the end of the queue for a request of that kind, from a processor with that hardware
     /// queue.
     pub(super) fn wait(&mut self, thread: u32, sync: bool, queue: u16) {
-        if std::mem::take(&mut self.was_held_up) {
-            self.limit_waiters.push_back(thread);
-        } else {
+        if !self.waiters.wait_for_limits(thread) {
             self.pools.wait(thread, sync, queue);
         }
-        if let Some(tap) = &mut self.tap {
-            out_of_line(|| tap.why(|why, member| why.waits(thread, why::Wait::Tag { member })));
-        }
+        self.tell(|tap| tap.waits_for_tag(thread));
     }
 
     /// The thread is woken when writes are no longer congested; it sets itself a limit.
     pub(super) fn wait_for_congestion(&mut self, thread: u32) {
-        self.congestion_waiters.push(thread);
-        if let Some(tap) = &mut self.tap {
-            out_of_line(|| tap.why(|why, _| why.waits(thread, why::Wait::Throttle)));
-        }
+        self.waiters.wait_for_congestion(thread);
+        self.tell(|tap| tap.waits_for_congestion(thread));
     }
 
     /// The thread's limit has passed.
     pub(super) fn end_wait_for_congestion(&mut self, thread: u32) {
-        self.congestion_waiters.retain(|&t| t != thread);
+        self.waiters.end_wait_for_congestion(thread);
     }
 
     pub(super) fn timer_due(&self) -> Option<Instant> {
@@ -640,152 +552,56 @@ impl<'a> DiskQueue<'a> {
         self.drain_trace();
     }
 
-    // ---- where the time goes -----------------------------------------------------------------------------
+    // ---- the observer ------------------------------------------------------------------------------------
 
-    /// Sets the observers of everything from now on.
+    /// Sets the observer of everything from now on.
     pub(super) fn listen(&mut self, tap: Tap<'a>) {
         self.tap = Some(Box::new(tap));
     }
 
-    /// Calls the journal, if one is kept.
     #[inline]
-    fn journal(&mut self, tell: impl FnOnce(&mut journal::Recorder<'a>, u8)) {
+    fn tell(&mut self, tell: impl FnOnce(&mut Tap<'a>)) {
         if let Some(tap) = &mut self.tap {
-            out_of_line(|| tap.journal(tell));
+            out_of_line(|| tell(tap));
         }
     }
 
     /// Empties the elevator's trace, which holds what one call of it recorded.
     #[inline]
     fn drain_trace(&mut self) {
-        if self.tap.is_some() {
-            self.drain_observed_trace();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn drain_observed_trace(&mut self) {
-        let Some(tap) = &mut self.tap else { return };
-        let mut events = std::mem::take(&mut tap.events);
-        events.extend(self.elevator.drain_trace());
-        for event in events.drain(..) {
-            tap.tags.clear();
-            if let (Action::Issue, Some(tag)) = (event.action, event.tag) {
-                tap.tags.extend(self.elevator.requests().carried(tag));
-            }
-            let tags = std::mem::take(&mut tap.tags);
-            tap.why(|why, member| why.heard(member, &event, &tags));
-            tap.journal(|journal, member| journal.heard(member, &event, &tags));
-            tap.tags = tags;
-        }
-        tap.tags.clear();
-        tap.events = events;
-    }
-
-    /// A request is in the elevator.
-    #[cold]
-    #[inline(never)]
-    fn tell_inserted(&mut self, tag: Tag, owner: Owner) {
         if let Some(tap) = &mut self.tap {
-            tap.why(|why, member| why.inserted(member, tag, owner));
+            out_of_line(|| tap.drain(&mut self.elevator));
         }
-        self.drain_observed_trace();
     }
 
     /// The elevator was asked for a request.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     fn tell_answer(&mut self, answer: Dispatch) {
         if let Some(tap) = &mut self.tap {
-            tap.answer = answer;
+            out_of_line(|| {
+                tap.drain(&mut self.elevator);
+                tap.answered(answer, self.idle_since.is_some());
+            });
         }
-        self.drain_observed_trace();
-        self.tell_idling();
     }
 
-    /// The elevator is not asked, and would answer this.
-    #[cold]
-    #[inline(never)]
-    fn tell_idle_status(&mut self, answer: Dispatch) {
-        if let Some(tap) = &mut self.tap {
-            tap.answer = answer;
-        }
-        self.tell_idling();
-        self.tell_status();
-    }
-
-    /// Where the device's head is, which has finished a command or got one.
-    #[cold]
-    #[inline(never)]
+    /// The device has finished a command or got one.
+    #[inline]
     fn tell_head(&mut self, now: Instant, finished: Option<Tag>) {
-        let Some(tap) = &mut self.tap else { return };
-        let head = self.device.head(now);
-        tap.journal(|journal, member| {
-            if let Some(tag) = finished {
-                journal.finished(member, tag);
-            }
-            journal.head(member, head);
-        });
-    }
-
-    /// A flush begins.
-    #[cold]
-    #[inline(never)]
-    fn tell_flush(&mut self) {
-        let Some(tap) = &mut self.tap else { return };
-        tap.why(|why, member| why.flushes(member, FLUSH_TAG, &self.flushing));
-        tap.journal(|journal, member| journal.flushes(member));
-    }
-
-    /// The flush has ended.
-    #[cold]
-    #[inline(never)]
-    fn tell_flushed(&mut self, tag: Tag) {
-        let Some(tap) = &mut self.tap else { return };
-        tap.why(|why, member| why.completed(member, tag, &[tag]));
-        tap.journal(|journal, member| journal.flushed(member));
-    }
-
-    /// A request has completed. The tags in `free` from index `first` on are those that it had.
-    #[cold]
-    #[inline(never)]
-    fn tell_completed(&mut self, tag: Tag, first: usize) {
-        let freed: Vec<Tag> = self.free[first..].iter().map(|free| Tag(*free)).collect();
         if let Some(tap) = &mut self.tap {
-            tap.why(|why, member| why.completed(member, tag, &freed));
+            out_of_line(|| tap.head(self.wire.device.head(now), finished));
         }
-        self.drain_observed_trace();
-        if let Some(tap) = &mut self.tap {
-            tap.journal(|journal, member| journal.completed(member, tag, &freed));
-        }
-    }
-
-    /// What [`Self::account_idling`] has found out.
-    fn tell_idling(&mut self) {
-        let Some(tap) = &mut self.tap else { return };
-        let hold = match tap.answer {
-            Dispatch::Hold(hold) if self.idle_since.is_some() => Some(hold),
-            _ => None,
-        };
-        tap.journal(|journal, member| journal.idles(member, hold));
     }
 
     #[cold]
     #[inline(never)]
     fn tell_status(&mut self) {
-        let has_work = self.elevator.requests().issued() > 0 || !self.flushing.is_empty();
+        let has_work = self.elevator.requests().issued() > 0 || !self.waiters.flushing().is_empty();
         let is_plugged = self.is_plugged();
-        let Some(tap) = &mut self.tap else { return };
-        let status = match tap.answer {
-            _ if has_work => why::Status::Busy,
-            Dispatch::Hold(hold) if hold.is_idling() && hold != Hold::IdleClass && !is_plugged => {
-                why::Status::Idling
-            }
-            _ => why::Status::Empty,
-        };
-        tap.why(|why, member| why.has(member, status));
+        self.tell(|tap| tap.status(has_work, is_plugged));
     }
+
+    // ---- figures -----------------------------------------------------------------------------------------
 
     /// Events that the elevator's trace has lost.
     pub(super) fn trace_lost(&self) -> u64 {
@@ -804,7 +620,7 @@ impl<'a> DiskQueue<'a> {
 
     /// The disk's figures until `now`.
     pub(super) fn stats(&self, now: Instant) -> DiskStats {
-        let (counters, busy) = (*self.device.counters(), self.device.busy_time(now));
+        let (counters, busy) = (*self.wire.device.counters(), self.wire.device.busy_time(now));
         let lock_held = self.disk_lock.as_ref().map_or(Duration::ZERO, |lock| lock.held);
         DiskStats { counters, busy, lock_held, ..self.stats.clone() }
     }
@@ -812,12 +628,12 @@ impl<'a> DiskQueue<'a> {
     /// Plays what happens inside the device until `now`, and answers when that was. Nothing of it ends a
     /// request.
     pub(super) fn catch_up(&mut self, now: Instant) -> Option<Instant> {
-        self.device.catch_up(now)
+        self.wire.device.catch_up(now)
     }
 
     /// How many more events there were than polls.
     pub(super) fn unseen(&self) -> i64 {
-        self.device.unseen()
+        self.wire.device.unseen()
     }
 
     /// The disk's figures, at the end.
@@ -829,20 +645,22 @@ impl<'a> DiskQueue<'a> {
     }
 }
 
-/// The requests of a disk under a scheduler. A drive with a deep queue is an NVMe one: it has a hardware
-/// queue for each processor, each as deep.
+/// The requests of a disk under a scheduler. The multi-queue layer gives out the driver's tags, of reads and
+/// writes alike, or with a scheduler those of `nr_requests`; an NVMe drive has them for each processor.
 //= docs/reference/nvme.md#1-the-path-of-a-request tags
-fn pools(host: &Host, layer: Option<MultiQueue>, sched: &AnyConfig, depth: u16) -> Pools {
-    if host.cores.is_none() || layer.is_none() {
-        return Pools::of_kinds(host.nr_requests);
+fn pools(host: &Host, layer: Option<MultiQueue>, sched: &AnyConfig, facts: &Facts) -> Pools {
+    if layer.is_none() {
+        return Pools::of_kinds(host.requests_of_a_kind());
     }
-    let depth = u32::from(depth);
-    let queues = if depth > SHALLOW { host.cpus } else { 1 };
-    let size = match sched {
-        AnyConfig::Noop(_) => depth,
-        _ => host.nr_requests.min(2 * depth.min(128)),
+    let tags = u32::from(facts.tags());
+    let size = match (sched, host.nr_requests) {
+        (AnyConfig::Noop(_), set) => set.unwrap_or(tags).min(tags),
+        (_, Some(set)) => set,
+        (_, None) => 2 * tags.min(128),
     };
-    Pools::of_queues(size, queues)
+    let queues = if facts.driver == Driver::Nvme { host.cpus } else { 1 };
+    // Which processor a thread is on is known only where processors are modelled one by one.
+    if host.cores.is_some() { Pools::of_queues(size, queues) } else { Pools::of_queues(size * queues, 1) }
 }
 
 #[cfg(test)]
@@ -850,20 +668,55 @@ mod tests {
     use super::*;
     use fairhead_core::sched::any::preset;
 
-    /// Of a disk with a queue so deep, on a host with ten processors: without a scheduler, with one.
+    /// Without a scheduler, with one; NVMe on a host with ten processors, and on one with four.
     #[test]
     fn requests_are_those_of_sysfs() {
-        let host = Host::of_2023();
-        for (depth, none, with) in [(1023, 10 * 1023, 10 * 256), (32, 32, 64), (31, 31, 62), (1, 1, 2)] {
+        let facts = |disk: &str| {
+            let toml = format!("base = {disk}");
+            let disk = DeviceParams::from_toml(&toml, "d.toml").expect("a disk");
+            Wire::new(&disk, Duration::ZERO).expect("a disk").facts()
+        };
+        let ten = Host::of_2020().with_processors_of_2023();
+        for (host, disk, none, with) in [
+            (&ten, "\"nvme\"", 10 * 1023, 10 * 256),
+            (&Host::of_2020(), "\"nvme\"", 4 * 1023, 4 * 256),
+            (&ten, "\"sata_ssd\"", 32, 64),
+            (&Host::of_2020(), "\"nas2020\"", 32, 64),
+            (&Host::of_2020(), "\"sata2009\"", 32, 64),
+            (&Host::of_2020(), "\"nas2020\"\ndriver = \"usb\"", 1, 2),
+            (&Host::of_2020(), "\"microsd_a1\"", 64, 128),
+            (&Host::of_2020(), "\"emmc51\"\nqueue_depth = 16", 16, 32),
+            (&Host::of_2020(), "\"nas2020\"\ndriver = \"loop\"", 128, 256),
+            (&Host::of_2020(), "\"nas2020\"\ndriver = \"sas\"", 1024, 256),
+        ] {
             for name in ["noop", "mq-deadline", "kyber", "bfq"] {
                 let config = (preset(name).expect("built in").config)();
-                let requests = pools(&host, host.multi_queue_for(name, &config), &config, depth).requests();
-                assert_eq!(requests, if name == "noop" { none } else { with }, "{name}, depth {depth}");
+                let pools = pools(host, host.multi_queue_for(name, &config), &config, &facts(disk));
+                assert_eq!(pools.requests(), if name == "noop" { none } else { with }, "{name}, {disk}");
+                assert_eq!(pools.of(true, 0), pools.of(false, 0), "{name}: reads and writes share them");
             }
         }
         // The single-queue layer: `nr_requests` of each kind, whatever the disk.
         let config = (preset("cfq").expect("built in").config)();
-        let old = pools(&host, host.multi_queue_for("cfq", &config), &config, 31);
+        let old = pools(&ten, ten.multi_queue_for("cfq", &config), &config, &facts("\"nas2020\""));
         assert_eq!((old.requests(), old.of(true, 3)), (256, old.of(true, 0)));
+    }
+
+    /// Linux 6.18: writing `nr_requests` of a loop device, whose driver has 128 tags.
+    #[test]
+    fn requests_can_be_set_as_in_sysfs() {
+        let facts = Wire::new(
+            &DeviceParams::from_toml("base = \"nas2020\"\ndriver = \"loop\"", "d.toml").expect("a disk"),
+            Duration::ZERO,
+        );
+        let facts = facts.expect("a disk").facts();
+        for (set, none, with) in [(62, 62, 62), (200, 128, 200), (4, 4, 4)] {
+            let host = Host { nr_requests: Some(set), ..Host::of_2020() };
+            for (name, wanted) in [("noop", none), ("mq-deadline", with), ("bfq", with)] {
+                let config = (preset(name).expect("built in").config)();
+                let pools = pools(&host, host.multi_queue, &config, &facts);
+                assert_eq!(pools.requests(), wanted, "{name}, {set}");
+            }
+        }
     }
 }

@@ -68,7 +68,7 @@ impl Machine<'_> {
     #[inline]
     pub(super) fn add_work(&mut self, lane: u32, work: Work) {
         let process = self.lanes[lane as usize].client as usize;
-        if matches!(work, Work::TakeUp(_)) {
+        if matches!(work, Work::TakeUp(_) | Work::Retry(_)) {
             // What it needed is there; from now on it waits for its turn on the processor.
             self.why(|why| why.waits(lane, Wait::Cpu));
         }
@@ -97,7 +97,7 @@ impl Machine<'_> {
             }
             Work::TakeUp(_) => self.cost_of_completion(process, lane, &mut spent),
             Work::Pay(_) => spent.submit = self.lanes[lane as usize].pays,
-            Work::Submit(_) => {}
+            Work::Retry(_) | Work::Submit(_) => {}
         }
         if let (Some(cores), Some(processors)) = (&self.host.cores, &mut self.processors) {
             processors.spread(cores.spread_pct, &mut spent);
@@ -124,10 +124,10 @@ impl Machine<'_> {
         else {
             return;
         };
-        let pieces = u64::from(self.host.pieces(l.call.len).max(1));
+        let disk = self.files.disk_of(l.call.file);
+        let pieces = u64::from(self.queue.pieces(disk, l.call.len).max(1));
         let each = if self.clients[process].per_call.polls { cores.poll } else { cores.complete };
         spent.complete += each * pieces;
-        let disk = self.files.disk_of(l.call.file);
         if let Some(visit) = self.queue.lock_to_complete(self.clock.now, disk) {
             spent.lock_wait += visit.waits;
             spent.scheduler += visit.end.since(self.clock.now).saturating_sub(visit.waits);
@@ -145,7 +145,7 @@ impl Machine<'_> {
                 }
             }
             Work::Prepare(lane) | Work::Pay(lane) => self.paid_or_begins(lane),
-            Work::TakeUp(lane) => self.go_on(lane),
+            Work::TakeUp(lane) | Work::Retry(lane) => self.go_on(lane),
             Work::Submit(_) => self.begin_staged(process, spent),
         }
         self.next_turn(process);
@@ -205,12 +205,12 @@ impl Machine<'_> {
         // A process with nothing else in flight submits a single request, which has a cost of its own under
         // the lock.
         let mut alone = u32::from(self.clients[process].calling == 0);
-        let (lanes, files, host) = (&self.lanes, &self.files, self.host);
+        let (lanes, files) = (&self.lanes, &self.files);
         let disk_of = |lane: &u32| files.disk_of(lanes[*lane as usize].call.file);
         let mut left = processors.staged(process);
         while let Some(disk) = left.first().map(disk_of) {
             let of_disk = left.iter().take_while(|lane| disk_of(lane) == disk);
-            let pieces = |lane: &u32| host.pieces(lanes[*lane as usize].call.len);
+            let pieces = |lane: &u32| self.queue.pieces(disk, lanes[*lane as usize].call.len);
             let (calls, requests) =
                 of_disk.fold((0, 0), |(calls, sum), lane| (calls + 1, sum + pieces(lane)));
             left = &left[calls..];

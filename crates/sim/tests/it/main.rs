@@ -3,6 +3,7 @@
 mod after_a_completion;
 mod flash_verdicts;
 mod fresh_readers;
+mod hosts_of_blk_mq;
 mod options;
 mod outside;
 mod plans;

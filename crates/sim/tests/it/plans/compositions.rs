@@ -107,7 +107,7 @@ fn nothing_is_lost_with_two_queues_whatever_the_scheduler() {
         for nr_requests in [128, 4] {
             Plan::on("raid1_2009")
                 .scheduler(preset.name)
-                .host("with many requests, or few", |h| h.nr_requests = nr_requests)
+                .host("with many requests, or few", |h| h.nr_requests = Some(nr_requests))
                 .load("readers, writers, syncs and trims, until all have done 4 MiB", load)
                 .run()
                 .check("every client did all of its work", |o| {

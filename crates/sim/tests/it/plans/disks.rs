@@ -104,7 +104,7 @@ fn nothing_is_lost_on_several_disks_whatever_the_scheduler() {
         for nr_requests in [128, 4] {
             Plan::on("sata2009")
                 .scheduler(preset.name)
-                .host("with many requests, or few", |h| h.nr_requests = nr_requests)
+                .host("with many requests, or few", |h| h.nr_requests = Some(nr_requests))
                 .load("readers, writers, syncs and trims on three disks", load)
                 .run()
                 .check("every client did all of its work", |o| o.clients.iter().all(|c| c.bytes() == 2 * MIB))
@@ -220,7 +220,7 @@ fn nothing_is_lost_on_a_stripe_whatever_the_scheduler() {
             Plan::on("sata2009")
                 .disk("striped", |d| *d = stripe(3, "sata2009", "per-member"))
                 .scheduler(preset.name)
-                .host("with many requests, or few", |h| h.nr_requests = nr_requests)
+                .host("with many requests, or few", |h| h.nr_requests = Some(nr_requests))
                 .load("readers, writers, syncs and trims", load)
                 .run()
                 .check("every client did all of its work", |o| {

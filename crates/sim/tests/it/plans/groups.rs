@@ -287,8 +287,9 @@ fn limits_hold_under_every_scheduler() {
 fn many_who_wait_for_a_limit_leave_requests_for_others() {
     Plan::on("sata_ssd")
         .scheduler("bfq")
+        .host("whose pool has 256", |h| h.nr_requests = Some(256))
         .load(
-            "512 writes at a time, whose group has 1000 a second, beside one who has no limit: a pool has 256",
+            "512 writes at a time, whose group has 1000 a second, beside one who has no limit",
             "[global]\nbs=4k\ndirect=1\nsize=64m\nrw=randwrite\nioengine=libaio\ntime_based\nruntime=500ms\n\
              [many]\nnumjobs=8\niodepth=64\ncgroup=m\n#!fh_cgroup=wiops=1000\n[one]\niodepth=8\n",
         )

@@ -11,7 +11,7 @@ fn waits(async_depth: u64) -> (u64, u64) {
     let (plan, report) = Plan::on("nas2020")
         .scheduler("mq-deadline")
         .set("async_depth", async_depth)
-        .host("a pool as large as the writer's appetite", |h| h.nr_requests = 64)
+        .host("a pool as large as the writer's appetite", |h| h.nr_requests = Some(64))
         .load("a writer and a reader", TEXT)
         .explain(&[0]);
     let a = &report.slowest[0].account;

@@ -93,7 +93,7 @@ pub(crate) fn plan(seed: u64, disks: &[&'static str]) -> Plan {
         .scheduler(preset)
         .host("any host", |h| {
             h.memory = memory;
-            h.nr_requests = requests;
+            h.nr_requests = Some(requests);
             h.plug = if task { Plug::Task } else { Plug::Device };
             h.throttle = if sleep { Throttle::Sleep } else { Throttle::WriteBack };
             h.flusher = if pdflush { Flusher::Pdflush } else { Flusher::PerDevice };

@@ -126,7 +126,7 @@ fn an_fsync_waits_for_what_was_written_and_for_the_flush() {
 #[test]
 fn a_pool_that_is_full_shows() {
     let text = "[global]\ndirect=1\ntime_based\nruntime=2s\nsize=1g\n[r]\nrw=randread\nnumjobs=8\n";
-    let small = |h: &mut fairhead_sim::Host| h.nr_requests = 4;
+    let small = |h: &mut fairhead_sim::Host| h.nr_requests = Some(4);
     let (plan, report) = Plan::on("ide2004")
         .host("four requests", small)
         .load("full", text)
