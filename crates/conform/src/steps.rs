@@ -19,6 +19,7 @@
 use super::line::{Context, Io, Line, Thread, What};
 use super::log::{Log, LogError};
 use super::message::{Message, Name, Say};
+use super::plugs::Plugs;
 use fairhead_core::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::BufRead;
@@ -77,6 +78,9 @@ pub(super) struct Step {
     pub(super) at: Instant,
     pub(super) thread: Thread,
     pub(super) kind: Kind,
+    /// What the clock may show instead: the time at which the thread made its first request of those that it
+    /// hands over together.
+    pub(super) plugged: Option<Instant>,
     /// The first line as it stands.
     pub(super) text: Box<str>,
     pub(super) says: Vec<Said>,
@@ -140,6 +144,7 @@ pub(super) struct Steps<R> {
     /// How many steps have been handed out.
     out: u64,
     waiting: VecDeque<Waiting>,
+    plugs: Plugs,
     ended: bool,
 }
 
@@ -156,6 +161,7 @@ impl<R: BufRead> Steps<R> {
             ready: VecDeque::new(),
             out: 0,
             waiting: VecDeque::new(),
+            plugs: Plugs::default(),
             ended: false,
         }
     }
@@ -209,6 +215,15 @@ impl<R: BufRead> Steps<R> {
     fn event(&mut self, line: &Line) {
         let is_mine = self.open.as_ref().is_some_and(|s| s.thread == line.thread);
         match line.what {
+            What::Inserted(io) => self.plugs.inserted(line.thread, &io),
+            // The lock was not taken for it: whatever step another thread is in continues.
+            What::Merged(io, _) if self.plugs.merged(line.thread, &io) => {
+                self.phases.remove(&line.thread);
+                return;
+            }
+            _ => {}
+        }
+        match line.what {
             What::Inserted(io) if is_mine && matches!(self.opened(), Some(Kind::Bio(_) | Kind::Other)) => {
                 return self.become_kind(Kind::Insert(io));
             }
@@ -229,6 +244,7 @@ impl<R: BufRead> Steps<R> {
         }
         match line.what {
             What::Queued(io) => drop(self.phases.insert(line.thread, Phase::Bio(io))),
+            What::Got(io) => self.plugs.got(line.thread, line.at, io),
             What::Completed(io) if self.speaks => {
                 let phase = Phase::Completes(io, line.at, self.log.number());
                 self.phases.insert(line.thread, phase);
@@ -257,7 +273,8 @@ impl<R: BufRead> Steps<R> {
     fn complete_silently(&mut self, thread: Thread, phase: Phase) {
         if let Phase::Completes(io, at, line) = phase {
             let text = format!("C {} + {}", io.start.0, io.len).into();
-            self.ready.push_back(Step { line, at, thread, kind: Kind::Complete(io), text, says: Vec::new() });
+            let (kind, says) = (Kind::Complete(io), Vec::new());
+            self.ready.push_back(Step { line, at, thread, kind, plugged: None, text, says });
         }
     }
 
@@ -303,10 +320,15 @@ impl<R: BufRead> Steps<R> {
 
     fn begin(&mut self, line: &Line, kind: Kind) {
         self.close();
-        let text = self.log.text().into();
-        let step =
-            Step { line: self.log.number(), at: line.at, thread: line.thread, kind, text, says: Vec::new() };
-        self.open = Some(step);
+        self.open = Some(Step {
+            line: self.log.number(),
+            at: line.at,
+            thread: line.thread,
+            kind,
+            plugged: self.plugs.since(line.thread),
+            text: self.log.text().into(),
+            says: Vec::new(),
+        });
     }
 
     fn close(&mut self) {
