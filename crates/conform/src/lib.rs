@@ -28,6 +28,7 @@ mod load;
 mod log;
 mod message;
 mod plugs;
+mod positions;
 mod report;
 mod reruns;
 mod steps;
