@@ -100,7 +100,7 @@ impl DiskOptions {
     pub fn new<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Self {
         Self {
             files: files.into_iter().map(|p| (p.as_ref().to_owned(), false)).collect(),
-            config: (any::preset("bfq").expect("a preset").config)(),
+            config: (any::preset("bfq").expect("a preset").config)().live(),
             settings: Settings::default(),
             emulate: None,
             depth: None,
@@ -126,7 +126,7 @@ impl DiskOptions {
         let preset = any::preset(name).ok_or_else(|| {
             Error::new(ErrorKind::Setting, format!("scheduler {name}: there is none of that name"))
         })?;
-        self.config = (preset.config)();
+        self.config = (preset.config)().live();
         Ok(self)
     }
 

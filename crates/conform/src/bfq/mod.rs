@@ -436,7 +436,6 @@ fn config(header: &Header, survey: &Survey) -> Config {
         strict_guarantees: flag("strict_guarantees", default.strict_guarantees),
         low_latency: flag("low_latency", default.low_latency),
         tick: survey.tick(),
-        quirks: true,
         ..default
     }
 }
