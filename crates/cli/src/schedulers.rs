@@ -121,6 +121,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_servers_bfq_has_on_what_is_our_own_and_the_labs_has_not() {
+        for own in ["streams", "ncq_protection", "repairs"] {
+            assert_eq!(choose_for_live("bfq").unwrap().config.get(own), Some(1), "{own}");
+            assert_eq!(choose_scheduler("bfq").unwrap().config.get(own), Some(0), "{own}");
+        }
+        assert_eq!(choose_for_live("bfq-v8").unwrap(), choose_scheduler("bfq-v8").unwrap());
+    }
+
+    #[test]
     fn libraries_are_for_the_lab() {
         let said = choose_for_live("./libmine.so").unwrap_err().to_string();
         assert!(said.contains("'./libmine.so'") && said.contains("lab only"), "{said}");

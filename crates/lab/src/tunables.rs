@@ -153,6 +153,16 @@ mod tests {
     }
 
     #[test]
+    fn an_old_name_says_what_replaces_it() {
+        let error = set(&mut run_of(&["bfq"]), "bfq.quirks=0").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "--set bfq.quirks=0: bfq has no tunable 'quirks' any more: quirks=1 is the default now; \
+             write repairs=1, streams=1 and ncq_protection=1 for quirks=0"
+        );
+    }
+
+    #[test]
     fn values_carry_their_unit() {
         let mut run = run_of(&["noop", "deadline"]);
         for (text, name, raw) in [

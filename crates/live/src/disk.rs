@@ -869,6 +869,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn bfq_has_on_what_is_our_own() {
+        let live = AnyConfig::Bfq(fairhead_core::sched::bfq::Config::live());
+        assert_eq!(DiskOptions::new(["/nowhere"]).config, live);
+        assert_eq!(DiskOptions::new(["/nowhere"]).scheduler("bfq").unwrap().config, live);
+        let v8 = (any::preset("bfq-v8").unwrap().config)();
+        assert_eq!(DiskOptions::new(["/nowhere"]).scheduler("bfq-v8").unwrap().config, v8, "others have not");
+    }
+
+    #[test]
     fn an_emulated_disk_has_as_many_as_its_queue_takes() {
         for (preset, depth, adapts) in
             [("nas2020", 31, false), ("sata2009", 1, false), ("plextor_m5s", 32, false)]

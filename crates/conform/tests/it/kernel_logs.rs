@@ -51,7 +51,7 @@ fn table(reports: &[Report]) -> String {
 #[test]
 fn the_kernel_decides_as_we_do() {
     let logs = logs();
-    assert!(logs.len() >= 39, "{logs:?}");
+    assert!(logs.len() >= 44, "{logs:?}");
     let reports = reports(&logs);
     println!("{}", table(&reports));
     for report in &reports {

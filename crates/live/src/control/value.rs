@@ -171,7 +171,7 @@ mod tests {
     fn what_is_shown_of_a_tunable_can_be_set() {
         let mut seen = 0;
         for preset in PRESETS {
-            let config = (preset.config)();
+            let config = (preset.config)().live();
             for t in config.list() {
                 let raw = config.get(t.name).unwrap();
                 let text = Shown(t.unit, raw).to_string();
@@ -198,6 +198,17 @@ mod tests {
         for text in ["8", "8q", "0.3b", "9999999999t", "kk", "1kk"] {
             assert!(bytes("s", text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn bfq_has_on_what_is_our_own_and_old_names_say_what_replaces_them() {
+        let bfq = preset("bfq").unwrap();
+        for own in ["streams", "ncq_protection", "repairs"] {
+            assert_eq!(bfq.get(own), Some(1), "{own}");
+        }
+        assert_eq!(name_of(&bfq), "bfq");
+        let error = tuned(bfq, &[("quirks".to_owned(), "1".to_owned())]).unwrap_err();
+        assert!(error.starts_with("bfq has no tunable 'quirks' any more: quirks=1 is the default"), "{error}");
     }
 
     #[test]
