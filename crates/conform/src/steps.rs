@@ -406,7 +406,8 @@ impl<R: BufRead> Steps<R> {
     /// The attempt that sent a request, if one waits for it; `home`: of that queue.
     fn attempt_of(&self, thread: Thread, io: &Io, home: Option<Name>) -> Option<usize> {
         let fits = |w: &Waiting| w.served.fits(io) && (home.is_none() || w.served.queue == home);
-        let oldest = |is_one: &dyn Fn(&Waiting) -> bool| self.waiting.iter().position(|w| fits(w) && is_one(w));
+        let oldest =
+            |is_one: &dyn Fn(&Waiting) -> bool| self.waiting.iter().position(|w| fits(w) && is_one(w));
         let own = oldest(&|w| w.thread == thread && !w.parked);
         own.or_else(|| oldest(&|w| w.parked)).or_else(|| oldest(&|_| true))
     }

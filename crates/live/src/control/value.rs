@@ -208,7 +208,10 @@ mod tests {
         }
         assert_eq!(name_of(&bfq), "bfq");
         let error = tuned(bfq, &[("quirks".to_owned(), "1".to_owned())]).unwrap_err();
-        assert!(error.starts_with("bfq has no tunable 'quirks' any more: quirks=1 is the default"), "{error}");
+        assert!(
+            error.starts_with("bfq has no tunable 'quirks' any more: quirks=1 is the default"),
+            "{error}"
+        );
     }
 
     #[test]

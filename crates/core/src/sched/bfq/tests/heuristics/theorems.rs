@@ -27,8 +27,7 @@ fn s9_with_low_latency_off_no_queue_is_ever_raised() {
 #[test]
 fn s10_raising_lasts_at_most_25_s_and_120000_sectors() {
     for sectors in [8, 256] {
-        let config =
-            Config { soft_realtime: false, stable_merge: false, streams: false, ..Config::live() };
+        let config = Config { soft_realtime: false, stable_merge: false, streams: false, ..Config::live() };
         let mut lab = Lab::new(Limits::default(), config, two_ms);
         lab.add(Client::reader(1, sectors));
         lab.add(Client::reader(2, sectors));
@@ -60,8 +59,7 @@ fn s11_a_greedy_reader_is_never_soft_real_time() {
     // idles in all ways. In an interactive period it may be: docs/reference/bfq.md#84-scheduling-theorems,
     // S11.
     for (think, sectors, beside) in [(0, 8, 0), (7, 8, 0), (0, 256, 1), (7, 8, 1), (4, 64, 2), (7, 1, 3)] {
-        let config =
-            Config { interactive: false, stable_merge: false, queue_merge: false, ..Config::live() };
+        let config = Config { interactive: false, stable_merge: false, queue_merge: false, ..Config::live() };
         let mut lab = Lab::new(Limits::default(), config, two_ms);
         lab.add(Client { think: ms(think), ..Client::reader(1, sectors) });
         for other in 0..beside {
@@ -98,8 +96,7 @@ fn a_player_is_soft_real_time_for_as_long_as_it_plays() {
 
 #[test]
 fn s13_a_program_that_starts_gets_30_times_the_weight_of_the_others() {
-    let config =
-        Config { soft_realtime: false, stable_merge: false, queue_merge: false, ..Config::live() };
+    let config = Config { soft_realtime: false, stable_merge: false, queue_merge: false, ..Config::live() };
     let mut lab = Lab::new(Limits { tags: 512, ..Limits::default() }, config, two_ms);
     for task in 2..12 {
         lab.add(Client::reader(task, 128));
