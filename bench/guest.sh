@@ -154,10 +154,8 @@ think_of() {
 }
 page_ns=600
 lab_run() { # DISK JOB SCHED
-    local set=()
-    [ "$3" != bfq ] || set=(--set bfq.quirks=1)
     job_for "$1" "$2" | sed "s,^\[global\],&\n#!fh_cpus=1\n#!fh_think=$(think_of "$3")ns\n#!fh_cpu=${page_ns}ns," >"$work/lab.fio"
-    "$fairhead" run "$work/lab.fio" --disk "$(disk_of "$1")" --host "$host" --seed "$seed" --sched "$(lab_name "$3")" "${set[@]}" --output-format json |
+    "$fairhead" run "$work/lab.fio" --disk "$(disk_of "$1")" --host "$host" --seed "$seed" --sched "$(lab_name "$3")" --output-format json |
         jq -r --arg cell "$1,$2,$3" '.runs[0] | (.clients | group_by(.jobname) | map({key: .[0].jobname, value: length}) | from_entries) as $n |
             .clients[] | [$cell, (.jobname + (if $n[.jobname] > 1 then ".\(.clone)" else "" end)), .start_ns, .elapsed_ns,
             (.read.io_bytes + .write.io_bytes), (.read.total_ios + .write.total_ios)] | join(",")'

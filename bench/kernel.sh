@@ -239,8 +239,7 @@ lab_run() { # DISK JOB SCHED HOST [SEED]
     job_for "$1" "$2" /dev/sdx "$seconds" >"$work/lab.fio"
     case $3 in
     none) sched=noop ;;
-    bfq0) sched=bfq set=(--set bfq.low_latency=0 --set bfq.quirks=1) ;;
-    bfq) set=(--set bfq.quirks=1) ;;
+    bfq0) sched=bfq set=(--set bfq.low_latency=0) ;;
     esac
     "$fairhead" run "$work/lab.fio" --disk "$(disk_of "$1")" --host "$4" --sched "$sched" "${set[@]}" --seed "${5:-1}" --output-format json |
         jq -r '.runs[0].jobs[] | [.jobname, ((.read.bw_bytes // 0) + (.write.bw_bytes // 0)) / 1048576,

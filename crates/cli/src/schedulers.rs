@@ -21,14 +21,15 @@ pub(crate) fn choose_scheduler(name: &str) -> Result<Named, CliError> {
     if is_library(name) { of_library(name) } else { choose_linked(name) }
 }
 
-/// Returns a scheduler by its name, for a server: what a library does wrong would end it.
+/// Returns a scheduler by its name for a server, with the tunables that it has there by default. What a
+/// library does wrong would end a server.
 pub(crate) fn choose_for_live(name: &str) -> Result<Named, CliError> {
     if is_library(name) {
         return Err(CliError::Misuse(format!(
             "'{name}': schedulers from libraries run in the lab only (run, advise, sweep, show), because a crash of theirs would end a server"
         )));
     }
-    choose_linked(name)
+    choose_linked(name).map(|named| Named { config: named.config.live(), ..named })
 }
 
 /// Loads a library, or finds the one that is loaded.
@@ -118,6 +119,15 @@ pub(crate) fn sets_idling(set: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_servers_bfq_has_on_what_is_our_own_and_the_labs_has_not() {
+        for own in ["streams", "ncq_protection", "repairs"] {
+            assert_eq!(choose_for_live("bfq").unwrap().config.get(own), Some(1), "{own}");
+            assert_eq!(choose_scheduler("bfq").unwrap().config.get(own), Some(0), "{own}");
+        }
+        assert_eq!(choose_for_live("bfq-v8").unwrap(), choose_scheduler("bfq-v8").unwrap());
+    }
 
     #[test]
     fn libraries_are_for_the_lab() {

@@ -5,6 +5,7 @@
 //! put right by sending the kernel's request too: requests that ours sent ahead of the kernel are held back
 //! by the harness until the kernel sends them, and then count as agreed upon no more.
 
+use super::first_reads::FirstReads;
 use super::header::Header;
 use super::line::Io;
 use super::log::LogError;
@@ -30,6 +31,7 @@ struct Replay {
     classes: BTreeMap<u32, Class>,
     /// When the kernel asks again by itself.
     reruns: Reruns,
+    reads: FirstReads,
     /// Its next turn, after an attempt that gave nothing although requests wait.
     due: Option<Instant>,
 }
@@ -38,6 +40,7 @@ struct Replay {
 pub(super) fn compare<R: BufRead>(
     mut steps: Steps<R>,
     reruns: Reruns,
+    reads: FirstReads,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Tally, u64), LogError> {
     let limits = Limits { tags: TAGS, queue_depth: TAGS, ..Limits::default() };
@@ -52,6 +55,7 @@ pub(super) fn compare<R: BufRead>(
         header,
         classes: BTreeMap::new(),
         reruns,
+        reads,
         due: None,
     };
     while let Some(step) = steps.next_step()? {
@@ -118,7 +122,7 @@ impl Replay {
         let class = match self.classes.get(&pid) {
             Some(class) => *class,
             None => {
-                let owner = self.header.owner(pid, io.start, None)?;
+                let owner = self.header.owner(pid, self.reads.place(pid, io.start), None)?;
                 *self.classes.entry(pid).or_insert(owner.class.unwrap_or(Class::BestEffort))
             }
         };

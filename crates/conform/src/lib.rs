@@ -21,11 +21,14 @@
 mod bfq;
 mod deadline;
 mod file;
+mod first_reads;
 mod header;
 mod line;
 mod load;
 mod log;
 mod message;
+mod plugs;
+mod positions;
 mod report;
 mod reruns;
 mod steps;
@@ -71,8 +74,8 @@ pub fn compare<R: BufRead>(
     let scheduler = first.header().scheduler().map_err(|message| first.error_at(0, &message))?;
     let (tally, lost) = match scheduler {
         Scheduler::MqDeadline => {
-            let reruns = reruns::Reruns::of(first)?;
-            deadline::compare(Steps::new(log()?, false), reruns, progress)?
+            let (reruns, reads) = reruns::Reruns::of(first)?;
+            deadline::compare(Steps::new(log()?, false), reruns, reads, progress)?
         }
         Scheduler::Bfq => {
             let survey = Survey::of(first)?;

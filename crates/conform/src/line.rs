@@ -66,6 +66,8 @@ impl Io {
 pub(super) enum What {
     /// `Q`: a bio enters the block layer.
     Queued(Io),
+    /// `G`: it gets a request of its own, which its task may keep for a while.
+    Got(Io),
     /// `I`: the scheduler has it.
     Inserted(Io),
     /// `M`, `F`: became part of another; whether in front of it.
@@ -164,6 +166,7 @@ fn what(words: &mut Words<'_>) -> What {
     }
     let of: fn(Io) -> What = match action {
         "Q" => What::Queued,
+        "G" => What::Got,
         "I" => What::Inserted,
         "M" => |io| What::Merged(io, false),
         "F" => |io| What::Merged(io, true),

@@ -12,6 +12,8 @@
 //!     => group fh300 of weight 300; the task whose first request is in sectors 1024000..1638400 is in it
 //! ```
 //!
+//! Lines that begin with `[` are a file of fio jobs instead.
+//!
 //! It is no shell. A command that it does not know has no effect on groups and classes, and a task of which
 //! no command tells anything is of the root group and best effort. A construct that may decide which job a
 //! request belongs to, and that it does not understand, is refused by its name; so is a task that may be one
@@ -129,6 +131,9 @@ pub(super) struct Load {
 impl Load {
     /// Reads the commands.
     pub(super) fn read(&mut self, script: &str) -> Result<(), Refusal> {
+        if script.trim_start().starts_with('[') {
+            return self.read_jobs(script);
+        }
         let mut lines = Vec::new();
         for (line, command) in shell::commands(script)? {
             match command {
@@ -143,6 +148,13 @@ impl Load {
             }
         }
         self.check(&lines)
+    }
+
+    /// Reads a file of fio jobs.
+    fn read_jobs(&mut self, text: &str) -> Result<(), Refusal> {
+        let regions = fio::regions(&fio::options(text), Owner::default());
+        self.regions = regions.map_err(|what| Refusal { line: 0, what })?;
+        self.check(&vec![0; self.regions.len()])
     }
 
     /// Where jobs have different owners, the places of all of them are known.
@@ -189,6 +201,18 @@ mod tests {
         let mut load = Load::default();
         load.read(script).unwrap();
         load
+    }
+
+    #[test]
+    fn a_file_of_jobs_tells_classes_too() {
+        let jobs = "[global]\nfilename=@DEV@\ntime_based\nsize=1m\n[store]\nrw=write\n\n; the reader\n\
+                    [r]\nrw=read\noffset=40m\nprioclass=3\n";
+        let mut l = load(jobs);
+        assert_eq!(l.owner(Sector(0), None).unwrap().class, None);
+        assert_eq!(l.owner(Sector(81_920), None).unwrap().class, Some(Class::Idle));
+        let mut l = Load::default();
+        let refused = l.read("[r]\nfilename=data\nprioclass=3\n").unwrap_err();
+        assert!(refused.what.contains("job 'r'"), "{}", refused.what);
     }
 
     #[test]

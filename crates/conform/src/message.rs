@@ -105,6 +105,8 @@ pub(super) enum Say {
     Request { queue: u64 },
     /// A request is put into the queue.
     Added,
+    /// `rq_pos_tree_lookup`: where a queue's next request is, or a request that looks for a queue to join.
+    Lookup { sector: u64 },
     /// A queue's address (`get_entity`, `put_queue`); whether it is the last that is heard of it.
     Address { queue: u64, last: bool },
     /// A task leaves its queue.
@@ -169,6 +171,7 @@ impl Say {
             "updated" => next_budget,
             "get" | "put" | "exit" => address,
             "new" | "reset" => new,
+            "rq" => lookup,
             "bfq" => bfq,
             "head" => refilled,
             _ => return Self::plain(words.rest()),
@@ -318,6 +321,11 @@ fn address(w: &mut Words<'_>) -> Option<Say> {
     w.pass("put_queue:")?;
     // The number of references before this one goes.
     Some(Say::Address { queue: w.address()?, last: w.number::<i64>()? <= 1 })
+}
+
+fn lookup(w: &mut Words<'_>) -> Option<Say> {
+    w.pass("rq_pos_tree_lookup")?;
+    Some(Say::Lookup { sector: w.number()? })
 }
 
 fn new(w: &mut Words<'_>) -> Option<Say> {

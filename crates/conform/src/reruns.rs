@@ -1,6 +1,7 @@
 //! When the kernel asks mq-deadline again that has held requests back, and what its clock shows then: it
 //! counts ticks.
 
+use super::first_reads::FirstReads;
 use super::line::What;
 use super::log::{Log, LogError};
 use fairhead_core::{Duration, Instant};
@@ -20,12 +21,14 @@ impl Reruns {
     const STEP: u64 = 50_000;
 
     /// Looks for the ticks in a log: most requests that a thread sends that inserts none come right behind
-    /// one.
-    pub(super) fn of<R: BufRead>(mut log: Log<R>) -> Result<Self, LogError> {
+    /// one. And for where each task reads first.
+    pub(super) fn of<R: BufRead>(mut log: Log<R>) -> Result<(Self, FirstReads), LogError> {
         let hz = log.header().setting("hz").unwrap_or(250).clamp(1, 10_000);
         let tick = 1_000_000_000 / hz;
         let (mut inserting, mut sent) = (BTreeSet::new(), BTreeMap::<(u32, u64), u64>::new());
+        let mut reads = FirstReads::default();
         while let Some(line) = log.next_event()? {
+            reads.look(&line);
             match line.what {
                 What::Inserted(_) if inserting.len() < THREADS_MAX => drop(inserting.insert(line.thread.pid)),
                 What::Issued(_) if sent.len() < THREADS_MAX => {
@@ -42,7 +45,7 @@ impl Reruns {
             }
         }
         let best = steps.into_iter().max_by_key(|(step, number)| (*number, std::cmp::Reverse(*step)));
-        Ok(Self { tick, offset: best.map_or(0, |(step, _)| step * Self::STEP) })
+        Ok((Self { tick, offset: best.map_or(0, |(step, _)| step * Self::STEP) }, reads))
     }
 
     /// The kernel's clock, which counts ticks: the latest tick at an instant.
@@ -78,7 +81,7 @@ mod tests {
             text += &format!(" fio-7 [000] d..1. 10.{n}00301: 7,0 D RS 16 + 8 [fio]\n");
             text += &format!(" kworker-3 [000] d..1. 10.{n}02{}: 7,0 D RS 16 + 8 [kworker]\n", 811 + n);
         }
-        let reruns = Reruns::of(Log::open(text.as_bytes(), "x").unwrap()).unwrap();
+        let reruns = Reruns::of(Log::open(text.as_bytes(), "x").unwrap()).unwrap().0;
         let at = |us| Instant::EPOCH + Duration::from_us(us);
         assert_eq!(reruns.after(at(10_000_000)), at(10_002_800));
         assert_eq!(reruns.after(at(10_002_800)), at(10_006_800));

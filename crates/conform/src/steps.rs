@@ -19,7 +19,9 @@
 use super::line::{Context, Io, Line, Thread, What};
 use super::log::{Log, LogError};
 use super::message::{Message, Name, Say};
-use fairhead_core::{Duration, Instant};
+use super::plugs::Plugs;
+use super::positions::Positions;
+use fairhead_core::{Duration, Instant, Op, Sector};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::BufRead;
 
@@ -77,6 +79,9 @@ pub(super) struct Step {
     pub(super) at: Instant,
     pub(super) thread: Thread,
     pub(super) kind: Kind,
+    /// What the clock may show instead: the time at which the thread made its first request of those that it
+    /// hands over together.
+    pub(super) plugged: Option<Instant>,
     /// The first line as it stands.
     pub(super) text: Box<str>,
     pub(super) says: Vec<Said>,
@@ -88,11 +93,11 @@ impl Step {
         self.says.iter().find_map(pick)
     }
 
-    /// If it is an attempt that sent a request: what its queue was charged for it.
-    fn charge_of_sent(&self) -> Option<u32> {
+    /// If it is an attempt that sent a request: of which queue, and what that was charged for it.
+    fn served(&self) -> Option<Served> {
         let returned = self.says.iter().position(|s| s.say == Say::Returned)?;
         self.says[returned..].iter().find_map(|s| match s.say {
-            Say::Served { sectors } => Some(sectors),
+            Say::Served { sectors } => Some(Served { queue: s.queue, charge: sectors, at: None }),
             _ => None,
         })
     }
@@ -107,13 +112,30 @@ enum Phase {
     Completes(Io, Instant, u32),
 }
 
+/// What an attempt sent.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    queue: Option<Name>,
+    charge: u32,
+    /// Where the request was, if the log tells.
+    at: Option<Sector>,
+}
+
+impl Served {
+    /// Whether it may be that request: a sync one costs its length, an async one may cost several times that.
+    fn fits(&self, io: &Io) -> bool {
+        let (charge, len) = (self.charge, io.len.max(1));
+        charge == len || !io.sync && charge.is_multiple_of(len) && charge / len <= 10
+    }
+}
+
 /// A step that waits for its `D`.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     /// Counted from the log's beginning.
     step: u64,
     thread: Thread,
-    charge: u32,
+    served: Served,
     /// The thread does something else now: the device took no more, and the request waits outside the
     /// scheduler.
     parked: bool,
@@ -140,6 +162,10 @@ pub(super) struct Steps<R> {
     /// How many steps have been handed out.
     out: u64,
     waiting: VecDeque<Waiting>,
+    /// The queue that each request went to, by direction and first sector.
+    homes: BTreeMap<(bool, Sector), Name>,
+    positions: Positions,
+    plugs: Plugs,
     ended: bool,
 }
 
@@ -156,6 +182,9 @@ impl<R: BufRead> Steps<R> {
             ready: VecDeque::new(),
             out: 0,
             waiting: VecDeque::new(),
+            homes: BTreeMap::new(),
+            positions: Positions::default(),
+            plugs: Plugs::default(),
             ended: false,
         }
     }
@@ -209,6 +238,15 @@ impl<R: BufRead> Steps<R> {
     fn event(&mut self, line: &Line) {
         let is_mine = self.open.as_ref().is_some_and(|s| s.thread == line.thread);
         match line.what {
+            What::Inserted(io) => self.plugs.inserted(line.thread, &io),
+            // The lock was not taken for it: whatever step another thread is in continues.
+            What::Merged(io, _) if self.plugs.merged(line.thread, &io) => {
+                self.phases.remove(&line.thread);
+                return;
+            }
+            _ => {}
+        }
+        match line.what {
             What::Inserted(io) if is_mine && matches!(self.opened(), Some(Kind::Bio(_) | Kind::Other)) => {
                 return self.become_kind(Kind::Insert(io));
             }
@@ -229,6 +267,7 @@ impl<R: BufRead> Steps<R> {
         }
         match line.what {
             What::Queued(io) => drop(self.phases.insert(line.thread, Phase::Bio(io))),
+            What::Got(io) => self.plugs.got(line.thread, line.at, io),
             What::Completed(io) if self.speaks => {
                 let phase = Phase::Completes(io, line.at, self.log.number());
                 self.phases.insert(line.thread, phase);
@@ -257,7 +296,8 @@ impl<R: BufRead> Steps<R> {
     fn complete_silently(&mut self, thread: Thread, phase: Phase) {
         if let Phase::Completes(io, at, line) = phase {
             let text = format!("C {} + {}", io.start.0, io.len).into();
-            self.ready.push_back(Step { line, at, thread, kind: Kind::Complete(io), text, says: Vec::new() });
+            let (kind, says) = (Kind::Complete(io), Vec::new());
+            self.ready.push_back(Step { line, at, thread, kind, plugged: None, text, says });
         }
     }
 
@@ -303,23 +343,31 @@ impl<R: BufRead> Steps<R> {
 
     fn begin(&mut self, line: &Line, kind: Kind) {
         self.close();
-        let text = self.log.text().into();
-        let step =
-            Step { line: self.log.number(), at: line.at, thread: line.thread, kind, text, says: Vec::new() };
-        self.open = Some(step);
+        self.open = Some(Step {
+            line: self.log.number(),
+            at: line.at,
+            thread: line.thread,
+            kind,
+            plugged: self.plugs.since(line.thread),
+            text: self.log.text().into(),
+            says: Vec::new(),
+        });
     }
 
     fn close(&mut self) {
         let Some(mut step) = self.open.take() else { return };
+        self.note_home(&step);
+        let at = self.positions.learn(&step);
         match step.kind {
             Kind::Dispatch(Sent::Nothing) => {
-                if let Some(charge) = step.charge_of_sent() {
+                if let Some(served) = step.served() {
+                    let served = Served { at, ..served };
                     step.kind = Kind::Dispatch(Sent::Unknown);
                     let number = self.out + self.ready.len() as u64;
                     self.waiting.push_back(Waiting {
                         step: number,
                         thread: step.thread,
-                        charge,
+                        served,
                         parked: false,
                     });
                 }
@@ -334,16 +382,15 @@ impl<R: BufRead> Steps<R> {
 
     /// A `D`: of the same thread's oldest attempt, as a thread sends what it has just been handed out; else
     /// of the oldest request that waits outside the scheduler, which goes before any other; else of the
-    /// oldest attempt that it fits. The thread of that one may not have said anything since, so that its step
-    /// is still open.
+    /// oldest attempt that it fits. The attempt after which the log shows that it sent this one comes before
+    /// all others, and then those of the queue that the request went to. The thread of an attempt may not
+    /// have said anything since, so that its step is still open.
     fn sent(&mut self, thread: Thread, io: Io) {
-        // An async request costs several times its length.
-        let fits = |charge: u32| charge.is_multiple_of(io.len.max(1)) && charge / io.len.max(1) <= 10;
-        let oldest =
-            |is_one: &dyn Fn(&Waiting) -> bool| self.waiting.iter().position(|w| fits(w.charge) && is_one(w));
-        let own = oldest(&|w| w.thread == thread && !w.parked);
-        let Some(at) = own.or_else(|| oldest(&|w| w.parked)).or_else(|| oldest(&|_| true)) else {
-            if let Some(step) = self.open.as_mut().filter(|s| s.charge_of_sent().is_some_and(fits)) {
+        let home = self.homes.remove(&(io.op != Op::Read, io.start));
+        let known = self.waiting.iter().position(|w| w.served.fits(&io) && w.served.at == Some(io.start));
+        let known = known.or_else(|| self.attempt_of(thread, &io, home));
+        let Some(at) = known.or_else(|| self.attempt_of(thread, &io, None)) else {
+            if let Some(step) = self.open.as_mut().filter(|s| s.served().is_some_and(|s| s.fits(&io))) {
                 step.kind = Kind::Dispatch(Sent::Request(io));
             }
             return;
@@ -353,6 +400,27 @@ impl<R: BufRead> Steps<R> {
         let index = waiting.step.saturating_sub(self.out) as usize;
         if let Some(step) = self.ready.get_mut(index) {
             step.kind = Kind::Dispatch(Sent::Request(io));
+        }
+    }
+
+    /// The attempt that sent a request, if one waits for it; `home`: of that queue.
+    fn attempt_of(&self, thread: Thread, io: &Io, home: Option<Name>) -> Option<usize> {
+        let fits = |w: &Waiting| w.served.fits(io) && (home.is_none() || w.served.queue == home);
+        let oldest =
+            |is_one: &dyn Fn(&Waiting) -> bool| self.waiting.iter().position(|w| fits(w) && is_one(w));
+        let own = oldest(&|w| w.thread == thread && !w.parked);
+        own.or_else(|| oldest(&|w| w.parked)).or_else(|| oldest(&|_| true))
+    }
+
+    /// Notes which queue the request of an arrival went to.
+    fn note_home(&mut self, step: &Step) {
+        let Kind::Insert(io) = step.kind else { return };
+        let home = step.find(|s| match s.say {
+            Say::Request { .. } => s.queue,
+            _ => None,
+        });
+        if let Some(home) = home.filter(|_| self.homes.len() < AHEAD_MAX) {
+            self.homes.insert((io.op != Op::Read, io.start), home);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A first look at a log, for what must be known before the replay begins.
 
+use super::first_reads::FirstReads;
 use super::line::What;
 use super::log::{Log, LogError};
 use super::ticks::Phase;
@@ -12,6 +13,7 @@ pub(super) struct Survey {
     phase: Phase,
     timeout: Duration,
     tasks: BTreeSet<u32>,
+    reads: FirstReads,
 }
 
 /// More tasks share the scheduler's fallback.
@@ -34,9 +36,11 @@ impl Survey {
             None => hz / 8,
         };
         let timeout = tick * ticks.max(1);
-        let mut this = Self { phase: Phase::new(tick, timeout), timeout, tasks: BTreeSet::new() };
+        let phase = Phase::new(tick, timeout);
+        let mut this = Self { phase, timeout, tasks: BTreeSet::new(), reads: FirstReads::default() };
         while let Some(line) = log.next_event()? {
             this.phase.look(&line);
+            this.reads.look(&line);
             if let What::Inserted(_) = line.what
                 && this.tasks.len() < TASKS_MAX
             {
@@ -44,6 +48,11 @@ impl Survey {
             }
         }
         Ok(this)
+    }
+
+    /// Where each task reads first.
+    pub(super) fn reads(&self) -> &FirstReads {
+        &self.reads
     }
 
     /// How many tasks send requests.

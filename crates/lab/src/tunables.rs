@@ -1,7 +1,7 @@
 //! `--set SCHED.TUNABLE=VALUE`: values with their unit, for one scheduler of the run.
 
 use fairhead_core::config::{Shown, Tunable, Unit};
-use fairhead_core::sched::any::{AnyConfig, preset};
+use fairhead_core::sched::any::{AnyConfig, preset, replaced};
 use fairhead_core::sched::catalogue::Named;
 use fairhead_sim::job::{nearest, size_value, time_value};
 
@@ -65,6 +65,9 @@ pub fn is_meant(schedulers: &[Scheduler], name: &str, sched: &str) -> bool {
 fn raw_value(s: &Scheduler, tunable: &str, path: &str, value: &str) -> Result<u64, String> {
     let list = s.config.list();
     let Some(t) = list.iter().find(|t| t.name == tunable) else {
+        if let Some(instead) = replaced(s.config.scheduler(), tunable) {
+            return Err(format!("{} has no tunable '{tunable}' any more: {instead}", s.name));
+        }
         return Err(match nearest(tunable, list.iter().map(|t| t.name)) {
             Some(word) => format!("{} has no tunable '{tunable}'; did you mean '{word}'?", s.name),
             None if list.is_empty() => format!("{} has no tunables", s.name),
@@ -147,6 +150,16 @@ mod tests {
 
     fn refused(text: &str) -> String {
         set(&mut run_of(&["noop", "deadline"]), text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_old_name_says_what_replaces_it() {
+        let error = set(&mut run_of(&["bfq"]), "bfq.quirks=0").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "--set bfq.quirks=0: bfq has no tunable 'quirks' any more: quirks=1 is the default now; \
+             write repairs=1, streams=1 and ncq_protection=1 for quirks=0"
+        );
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl DiskOptions {
     pub fn new<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Self {
         Self {
             files: files.into_iter().map(|p| (p.as_ref().to_owned(), false)).collect(),
-            config: (any::preset("bfq").expect("a preset").config)(),
+            config: (any::preset("bfq").expect("a preset").config)().live(),
             settings: Settings::default(),
             emulate: None,
             depth: None,
@@ -126,7 +126,7 @@ impl DiskOptions {
         let preset = any::preset(name).ok_or_else(|| {
             Error::new(ErrorKind::Setting, format!("scheduler {name}: there is none of that name"))
         })?;
-        self.config = (preset.config)();
+        self.config = (preset.config)().live();
         Ok(self)
     }
 
@@ -868,6 +868,15 @@ impl<T> Future for Pending<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bfq_has_on_what_is_our_own() {
+        let live = AnyConfig::Bfq(fairhead_core::sched::bfq::Config::live());
+        assert_eq!(DiskOptions::new(["/nowhere"]).config, live);
+        assert_eq!(DiskOptions::new(["/nowhere"]).scheduler("bfq").unwrap().config, live);
+        let v8 = (any::preset("bfq-v8").unwrap().config)();
+        assert_eq!(DiskOptions::new(["/nowhere"]).scheduler("bfq-v8").unwrap().config, v8, "others have not");
+    }
 
     #[test]
     fn an_emulated_disk_has_as_many_as_its_queue_takes() {

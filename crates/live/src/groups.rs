@@ -253,7 +253,7 @@ mod tests {
     const GROUPS: u32 = 256;
 
     fn queue() -> (RequestQueue<()>, GroupTable) {
-        let config = (preset("bfq").unwrap().config)();
+        let config = (preset("bfq").unwrap().config)().live();
         (RequestQueue::new(Settings::default(), config).unwrap(), GroupTable::new(GROUPS))
     }
 

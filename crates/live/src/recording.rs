@@ -25,7 +25,7 @@
 use fairhead_core::elevator::{Actuators, Control, Dispatch, Elevator, Insert, Limits};
 use fairhead_core::groups::{Max, Min, Policy, Refusal};
 use fairhead_core::request::{Op, Request};
-use fairhead_core::sched::any::{AnyConfig, AnyScheduler, PRESETS, Preset};
+use fairhead_core::sched::any::{AnyConfig, AnyScheduler, PRESETS, Preset, replaced};
 use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
 use std::fmt::{self, Display};
@@ -405,7 +405,10 @@ fn read_config(words: &mut Words<'_>, catalogue: &Catalogue) -> Result<AnyConfig
         let (tunable, value) = word.split_once('=').ok_or_else(|| format!("{word}: write tunable=value"))?;
         let value = number(value).ok_or_else(|| format!("{word}: not a number"))?;
         if config.get(tunable).is_none() {
-            return Err(format!("{tunable}: {name} has no such tunable"));
+            return Err(match replaced(config.scheduler(), tunable) {
+                Some(instead) => format!("{tunable}: {name} has no such tunable any more: {instead}"),
+                None => format!("{tunable}: {name} has no such tunable"),
+            });
         }
         config.set(tunable, value).map_err(|e| e.to_string())?;
     }
@@ -682,7 +685,7 @@ mod tests {
     #[test]
     fn every_preset_is_read_as_it_was_written() {
         for preset in PRESETS {
-            let config = (preset.config)();
+            let config = (preset.config)().live();
             let written = Event::Scheduler(config).to_string();
             assert_eq!(read_event(&written, &catalogue()), Ok(Event::Scheduler(config)), "{}", preset.name);
             let event = Event::Tunables(Instant::EPOCH, config);

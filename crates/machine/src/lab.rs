@@ -177,10 +177,10 @@ fn wanted(setting: &Setting) -> String {
     format!("{light} and {heavy}")
 }
 
-/// The lab's name and tunables of a scheduler as the kernel has it.
+/// The lab's name and tunables of a scheduler that the kernel has.
 fn scheduler(setting: &Setting) -> Option<(String, AnyConfig)> {
     let preset = preset(&setting.scheduler)?;
-    let mut config = preset.in_kernel()?;
+    let mut config = preset.is_in_kernel().then(preset.config)?;
     for (tunable, value) in &setting.tunables {
         config.set(tunable, *value).ok()?;
     }

@@ -72,6 +72,7 @@ fn the_last_rung_is_bfq_as_run_has_it() {
             "--output-format",
             "json",
         ])
+        .args(["repairs", "streams", "ncq_protection"].map(|own| format!("--set=bfq.{own}=1")))
         .output()
         .unwrap();
     let run: Value = serde_json::from_slice(&run.stdout).unwrap();
@@ -86,7 +87,7 @@ fn one_switch_alone() {
     let table =
         text(&[job.to_str().unwrap(), "--disk", "ide2004", "--only", "bursts", "--foreground", "streams"]);
     let names: Vec<&str> = table.lines().skip(4).map(|l| l.split("  ").next().unwrap()).collect();
-    assert_eq!(names, ["bfq-v0", "bfq-v0 + bursts", "bfq - bursts", "bfq"]);
+    assert_eq!(names, ["bfq-v0", "bfq-v0 + bursts", "all - bursts", "all"]);
     assert!(table.contains("\nlatency of streams\n"), "{table}");
 }
 

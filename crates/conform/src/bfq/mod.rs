@@ -17,6 +17,7 @@ mod ours;
 mod state;
 mod theirs;
 
+use super::first_reads::FirstReads;
 use super::header::Header;
 use super::line::{Io, Thread};
 use super::log::LogError;
@@ -45,6 +46,7 @@ struct Replay {
     /// As it was before the step ran.
     before: Elevator<Bfq>,
     header: Header,
+    reads: FirstReads,
     tags: Tags,
     /// The kernel's address of the queue that each request went to.
     homes: BTreeMap<Tag, u64>,
@@ -61,6 +63,9 @@ struct Replay {
     /// What is added to the log's times, so that ticks fall on whole multiples.
     shift: Duration,
 }
+
+/// A time for ours, and a shift of the slot's beginning, later or earlier.
+type Clock = (Instant, Option<(Duration, bool)>);
 
 /// An event, told to ours at a time.
 type Run<'a> = &'a dyn Fn(&mut Elevator<Bfq>, Instant) -> Option<Dispatch>;
@@ -108,6 +113,7 @@ impl Replay {
             elevator,
             tags: Tags::new(limits.tags),
             header,
+            reads: survey.reads().clone(),
             homes: BTreeMap::new(),
             names: Names::default(),
             heard: Heard::default(),
@@ -167,10 +173,10 @@ impl Replay {
         let (mut answer, verdicts) = self.attempt_at(case, run, now);
         let mut at = now;
         if !verdicts.agree() {
-            let found = self.clocks(now).into_iter().find_map(|(now, slot)| {
+            let found = self.clocks(step, now).into_iter().flatten().find_map(|(now, slot)| {
                 self.elevator.clone_from(&self.before);
-                if let Some(later) = slot {
-                    self.elevator.override_state(now, |bfq, _| bfq.adopt_clock(CLOCK_ERROR, later));
+                if let Some((by, later)) = slot {
+                    self.elevator.override_state(now, |bfq, _| bfq.adopt_clock(by, later));
                 }
                 let (answer, other) = self.attempt_at(case, run, now);
                 other.agree().then_some((now, answer, other))
@@ -195,11 +201,18 @@ impl Replay {
         answer
     }
 
-    /// What the kernel may have read on its clocks: now, and whether the slot began later or earlier than we
-    /// noted.
-    fn clocks(&self, now: Instant) -> [(Instant, Option<bool>); 4] {
+    /// What the kernel may have read on its clocks: now, and by how much the slot began later or earlier than
+    /// we noted. A clock that a thread read before the slot began puts its beginning behind now.
+    fn clocks(&self, step: &Step, now: Instant) -> [Option<Clock>; 5] {
         let (later, earlier) = (now + CLOCK_ERROR, self.latest.max(now - CLOCK_ERROR));
-        [(later, None), (earlier, None), (now, Some(true)), (now, Some(false))]
+        let plugged = step.plugged.map(|at| now.saturating_since(at + self.shift));
+        [
+            Some((later, None)),
+            Some((earlier, None)),
+            Some((now, Some((CLOCK_ERROR, true)))),
+            Some((now, Some((CLOCK_ERROR, false)))),
+            plugged.map(|by| (now, Some((by, true)))),
+        ]
     }
 
     /// Runs ours at `now`.
@@ -354,7 +367,7 @@ impl Replay {
         let task = match self.tasks.get_mut(&pid) {
             Some(task) => task,
             None => {
-                let owner = self.header.owner(pid, io.start, told)?;
+                let owner = self.header.owner(pid, self.reads.place(pid, io.start), told)?;
                 let level = told.or(owner.level).unwrap_or(4);
                 self.tasks.entry(pid).or_insert(Task { owner, level })
             }
@@ -423,7 +436,6 @@ fn config(header: &Header, survey: &Survey) -> Config {
         strict_guarantees: flag("strict_guarantees", default.strict_guarantees),
         low_latency: flag("low_latency", default.low_latency),
         tick: survey.tick(),
-        quirks: true,
         ..default
     }
 }

@@ -20,6 +20,18 @@ struct Job {
 /// More clones than any recording has.
 const CLONES_MAX: u64 = 1000;
 
+/// The options of a command line with the jobs of a file: `[global]` comes first, the name of a section is
+/// `--name`.
+pub(super) fn options(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with([';', '#']));
+    let option = |line: &str| match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some("global") => None,
+        Some(name) => Some(format!("--name={name}")),
+        None => Some(format!("--{line}")),
+    };
+    lines.filter_map(option).collect()
+}
+
 /// The regions of all clones of all jobs. Options before the first `--name` hold for all.
 pub(super) fn regions(words: &[String], owner: Owner) -> Result<Vec<Region>, String> {
     let mut global = Job { name: None, offset: 0, size: None, increment: 0, clones: 1, owner, unknown: None };
@@ -80,7 +92,7 @@ fn take(job: &mut Job, key: &str, value: &str) -> Result<(), String> {
         }
         "directory" => job.unknown = Some(format!("`--directory={value}` is not the disk itself")),
         "filename"
-            if !value.starts_with(['$', '/']) || !value.contains("/dev/") && !value.starts_with('$') =>
+            if !value.starts_with(['$', '@']) && !(value.starts_with('/') && value.contains("/dev/")) =>
         {
             job.unknown = Some(format!("`--filename={value}` is not the disk itself"));
         }

@@ -51,7 +51,7 @@ fn table(reports: &[Report]) -> String {
 #[test]
 fn the_kernel_decides_as_we_do() {
     let logs = logs();
-    assert!(logs.len() >= 18, "{logs:?}");
+    assert!(logs.len() >= 44, "{logs:?}");
     let reports = reports(&logs);
     println!("{}", table(&reports));
     for report in &reports {
@@ -66,6 +66,10 @@ fn the_kernel_decides_as_we_do() {
         let expected = match name(Path::new(&report.log)).as_str() {
             // A tick beside an arrival or completion: which was first, the log does not show.
             "mq-deadline-classes" => 11,
+            // A raising period that ended at a tick.
+            "bfq-streams6-2" => 1,
+            // Which of two requests of one queue and length: the log does not show.
+            "bfq-streams-mixed-3" => 1,
             _ => 0,
         };
         assert_eq!(differing.sum::<u64>(), expected, "{}: {first:?}", report.log);

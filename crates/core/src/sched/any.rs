@@ -71,6 +71,16 @@ macro_rules! schedulers {
         }
 
         impl AnyConfig {
+            /// Returns the tunables with which a live engine starts a scheduler whose defaults these are: BFQ
+            /// has on what is our own ([`bfq::Config::live`]). Others stay as they are.
+            #[must_use]
+            pub fn live(self) -> Self {
+                match self {
+                    Self::Bfq(c) if c == bfq::Config::default() => Self::Bfq(bfq::Config::live()),
+                    config => config,
+                }
+            }
+
             /// Sets a tunable that takes one of several words.
             ///
             /// # Errors
@@ -223,7 +233,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "bfq",
-        about: "budgets for each task and group, with everything that makes for latency and throughput",
+        about: "budgets for each task and group, raised weights: Linux 6.12's",
         config: || AnyConfig::Bfq(bfq::Config::default()),
     },
     Preset {
@@ -287,17 +297,22 @@ impl Preset {
         self.name.ends_with("+groups")
     }
 
-    /// Returns the tunables with which this scheduler decides as the current kernel's of the same name does,
-    /// as far as is known; `None` if no current kernel has it.
-    ///
-    /// They differ from [`config`](Self::config) for `bfq` only: what Fairhead adds to BFQ is off (`quirks`).
+    /// Whether current kernels have a scheduler of this name, which decides as this one does.
     #[must_use]
-    pub fn in_kernel(&self) -> Option<AnyConfig> {
-        match self.name {
-            "bfq" => Some(AnyConfig::Bfq(bfq::Config { quirks: true, ..bfq::Config::default() })),
-            "noop" | "mq-deadline" | "kyber" => Some((self.config)()),
-            _ => None,
+    pub fn is_in_kernel(&self) -> bool {
+        matches!(self.name, "noop" | "mq-deadline" | "kyber" | "bfq")
+    }
+}
+
+/// Returns what replaces a tunable that a scheduler had in earlier versions, in a line; `None` if it had none
+/// of that name.
+#[must_use]
+pub fn replaced(scheduler: &str, tunable: &str) -> Option<&'static str> {
+    match (scheduler, tunable) {
+        ("bfq", "quirks") => {
+            Some("quirks=1 is the default now; write repairs=1, streams=1 and ncq_protection=1 for quirks=0")
         }
+        _ => None,
     }
 }
 

@@ -21,13 +21,16 @@ use crate::support::seeds;
 use crate::support::shrink;
 use crate::support::storm::Storm;
 use crate::support::subject::take_largest_batches;
-use fairhead_core::sched::any::PRESETS;
+use fairhead_core::sched::any::{AnyConfig, PRESETS, Preset};
 
 /// How many requests a calm case serves.
 const CALM_REQUESTS: u64 = 400;
 
 fn run(test: &str, preset: &str) {
-    let preset = PRESETS.iter().find(|p| p.name == preset).expect("a preset of that name");
+    run_preset(test, PRESETS.iter().find(|p| p.name == preset).expect("a preset of that name"));
+}
+
+fn run_preset(test: &str, preset: &'static Preset) {
     shrink::each(test, |chance| {
         Storm::draw(chance, preset).run();
         Calm::draw(chance, preset).run(CALM_REQUESTS);
@@ -72,6 +75,17 @@ suite! {
     anticipatory_2_6_9_groups: "as-2.6.9+groups",
     cfq_groups: "cfq+groups",
     cfq_2_6_33_groups: "cfq-2.6.33+groups",
+}
+
+/// BFQ as live engines run it.
+#[test]
+fn bfq_live() {
+    const LIVE: &Preset = &Preset {
+        name: "bfq",
+        about: "with what is our own",
+        config: || AnyConfig::Bfq(fairhead_core::sched::bfq::Config::live()),
+    };
+    run_preset("bfq_live", LIVE);
 }
 
 /// The twin of a calm gets what it gets in batches.

@@ -1,7 +1,7 @@
 //! Values as people write them: times and sizes with their unit, tunables in theirs.
 
 use fairhead_core::config::{Shown, Tunable, Unit};
-use fairhead_core::sched::any::{AnyConfig, PRESETS};
+use fairhead_core::sched::any::{AnyConfig, PRESETS, replaced};
 use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_device::nearest_word;
 
@@ -83,19 +83,19 @@ pub(super) fn count(name: &str, text: &str, what: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{name}={}: not {what}", clean(text)))
 }
 
-/// The scheduler of that name, with its default tunables.
+/// The scheduler of that name, with the tunables that it has here by default.
 pub(super) fn scheduler(name: &str, catalogue: &Catalogue) -> Result<AnyConfig, String> {
     let found = catalogue.find(name).ok_or_else(|| {
         let names: Vec<&str> = catalogue.names().collect();
         unknown("scheduler", name, names)
     });
-    found.map(|named| named.config)
+    found.map(|named| named.config.live())
 }
 
 /// What a scheduler with these tunables is called: the preset that they are, or else what all its presets are
 /// of.
 pub(super) fn name_of(config: &AnyConfig) -> &'static str {
-    PRESETS.iter().find(|p| (p.config)() == *config).map_or_else(|| config.scheduler(), |p| p.name)
+    PRESETS.iter().find(|p| (p.config)().live() == *config).map_or_else(|| config.scheduler(), |p| p.name)
 }
 
 /// These tunables, changed.
@@ -106,6 +106,10 @@ pub(super) fn tuned(mut config: AnyConfig, tunables: &[(String, String)]) -> Res
             let sched = config.scheduler();
             return Err(match list {
                 [] => format!("{sched} has no tunables"),
+                _ if replaced(sched, name).is_some() => {
+                    let instead = replaced(sched, name).unwrap_or_default();
+                    format!("{sched} has no tunable '{name}' any more: {instead}")
+                }
                 _ => format!("{sched}: {}", unknown("tunable", name, list.iter().map(|t| t.name))),
             });
         };
@@ -167,7 +171,7 @@ mod tests {
     fn what_is_shown_of_a_tunable_can_be_set() {
         let mut seen = 0;
         for preset in PRESETS {
-            let config = (preset.config)();
+            let config = (preset.config)().live();
             for t in config.list() {
                 let raw = config.get(t.name).unwrap();
                 let text = Shown(t.unit, raw).to_string();
@@ -194,6 +198,20 @@ mod tests {
         for text in ["8", "8q", "0.3b", "9999999999t", "kk", "1kk"] {
             assert!(bytes("s", text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn bfq_has_on_what_is_our_own_and_old_names_say_what_replaces_them() {
+        let bfq = preset("bfq").unwrap();
+        for own in ["streams", "ncq_protection", "repairs"] {
+            assert_eq!(bfq.get(own), Some(1), "{own}");
+        }
+        assert_eq!(name_of(&bfq), "bfq");
+        let error = tuned(bfq, &[("quirks".to_owned(), "1".to_owned())]).unwrap_err();
+        assert!(
+            error.starts_with("bfq has no tunable 'quirks' any more: quirks=1 is the default"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_number_of_a_removed_group_is_remembered_of_no_caller() {
-        let config = (preset("bfq").unwrap().config)();
+        let config = (preset("bfq").unwrap().config)().live();
         let mut context = Context {
             now: Instant::EPOCH,
             queue: RequestQueue::new(Settings::default(), config).unwrap(),

@@ -96,7 +96,7 @@ fn nothing_is_lost_in_a_thousand_switches_and_ten_thousand_changes_of_weights() 
         }
         for round in 0..200 {
             for name in ["bfq", "cfq", "deadline", "kyber", "noop+groups"] {
-                disk.switch((preset(name).unwrap().config)()).unwrap();
+                disk.switch((preset(name).unwrap().config)().live()).unwrap();
                 for i in 0..10 {
                     disk.set_weight(&format!("group{}", i % 4), 1 + round * 5 + i).unwrap();
                 }

@@ -41,7 +41,7 @@ impl Rig {
     fn new(scheduler: &str) -> Self {
         let limits = Limits { tags: 64, queue_depth: 8, groups: 8, rotational: false, ..Limits::default() };
         let settings = Settings { limits, timeout: Some(TIMEOUT), ..Settings::default() };
-        let queue = RequestQueue::new(settings, (preset(scheduler).unwrap().config)()).unwrap();
+        let queue = RequestQueue::new(settings, (preset(scheduler).unwrap().config)().live()).unwrap();
         let (now, at_disk, programs) = (Instant::EPOCH, Vec::new(), Vec::new());
         Self { queue, now, at_disk, free_at: now, programs, flushes: 0 }
     }
@@ -378,7 +378,7 @@ fn held_flushes_go_on_under_another_scheduler() {
         rig.step();
         assert_eq!(rig.flushes, 0, "{scheduler}: all are held");
         for (i, other) in (1..).zip(["kyber", "noop"]) {
-            rig.queue.switch(rig.now, (preset(other).unwrap().config)()).unwrap();
+            rig.queue.switch(rig.now, (preset(other).unwrap().config)().live()).unwrap();
             rig.queue.check();
             rig.run(Duration::from_ms(1));
             assert_eq!(rig.flushes, i, "{scheduler} to {other}");

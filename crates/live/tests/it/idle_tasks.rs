@@ -24,7 +24,7 @@ impl World {
     fn new(name: &str) -> Self {
         let limits = Limits { tags: 256, tasks: 64, merges: false, rotational: true, ..Limits::default() };
         let settings = Settings { limits, ..Settings::default() };
-        let mut queue = RequestQueue::new(settings, (preset(name).unwrap().config)()).unwrap();
+        let mut queue = RequestQueue::new(settings, (preset(name).unwrap().config)().live()).unwrap();
         let client = queue.join();
         Self { queue, client, now: Instant::EPOCH + Duration::from_ms(1), head: Sector(0) }
     }

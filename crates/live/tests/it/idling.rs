@@ -51,7 +51,7 @@ impl World {
             one_youth: live,
             ..Limits::default()
         };
-        let mut config = (preset("bfq").unwrap().config)();
+        let mut config = (preset("bfq").unwrap().config)().live();
         set(&mut config);
         let mut queue = RequestQueue::new(Settings { limits, ..Settings::default() }, config).unwrap();
         for (i, weight) in weights.iter().enumerate() {

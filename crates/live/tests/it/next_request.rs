@@ -72,7 +72,7 @@ impl<'a> World<'a> {
             rotational: disk.rotational,
             ..Limits::default()
         };
-        let mut config = (preset(disk.scheduler).unwrap().config)();
+        let mut config = (preset(disk.scheduler).unwrap().config)().live();
         set(&mut config);
         let mut queue = RequestQueue::new(Settings { limits, ..Settings::default() }, config).unwrap();
         let client = queue.join();

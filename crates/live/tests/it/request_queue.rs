@@ -80,7 +80,7 @@ struct World {
 }
 
 fn config(chance: &mut Chance) -> AnyConfig {
-    (chance.pick(PRESETS).config)()
+    (chance.pick(PRESETS).config)().live()
 }
 
 impl World {
@@ -461,7 +461,7 @@ impl Small {
     fn with_scheduler(name: &str, tags: u16, queue_depth: u16) -> Self {
         let limits = Limits { tags, queue_depth, merges: false, groups: 8, ..Limits::default() };
         let settings = Settings { limits, timeout: Some(TIMEOUT), ..Settings::default() };
-        let config = (fairhead_core::sched::any::preset(name).unwrap().config)();
+        let config = (fairhead_core::sched::any::preset(name).unwrap().config)().live();
         Self { queue: RequestQueue::new(settings, config).unwrap(), now: Instant::EPOCH }
     }
 

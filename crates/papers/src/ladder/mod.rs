@@ -4,7 +4,7 @@
 //! so a claim is a comparison of two runs that differ in nothing else.
 //!
 //! ```text
-//!   ladder(job)       bfq-v0 ─► + hierarchy ─► + queue_merge ─► … ─► + ncq_random ─► + injection ─► … = bfq
+//!   ladder(job)       bfq-v0 ─► + hierarchy ─► + queue_merge ─► … ─► + ncq_random ─► + injection ─► … = all
 //!   scenario(switch)  v8 without it | v8, on a load and a disk chosen for its claim
 //! ```
 //!
@@ -94,9 +94,9 @@ pub struct Rung {
     pub config: AnyConfig,
 }
 
-/// BFQ with these switches on and no others.
+/// BFQ with these switches on and no others, and with its rules repaired, as `bfq-v0` and `bfq-v8` have them.
 fn bfq(on: impl Fn(&Switch) -> bool, low_latency: bool) -> AnyConfig {
-    let mut config = (preset("bfq").expect("a built-in scheduler").config)();
+    let mut config = (preset("bfq").expect("a built-in scheduler").config)().live();
     for s in SWITCHES {
         config.set(s.name, if on(s) { s.on } else { 0 }).expect("a switch of bfq");
     }
@@ -104,7 +104,7 @@ fn bfq(on: impl Fn(&Switch) -> bool, low_latency: bool) -> AnyConfig {
     config
 }
 
-/// From `bfq-v0` to `bfq`: each rung has one switch more.
+/// From `bfq-v0` to all switches on, which is `bfq` in live engines: each rung has one switch more.
 #[must_use]
 pub fn rungs() -> Vec<Rung> {
     let position = |name| SWITCHES.iter().position(|s| s.name == name).expect("a switch");
@@ -118,10 +118,10 @@ pub fn rungs() -> Vec<Rung> {
     rungs
 }
 
-/// `bfq`, and `bfq` without each of its switches.
+/// BFQ with all switches on, and without each of them.
 #[must_use]
 pub fn without_each() -> Vec<Rung> {
-    let mut rungs = vec![Rung { name: "bfq".to_owned(), config: bfq(|_| true, true) }];
+    let mut rungs = vec![Rung { name: "all".to_owned(), config: bfq(|_| true, true) }];
     rungs.extend(
         SWITCHES
             .iter()
@@ -137,8 +137,8 @@ pub fn only(s: &Switch) -> Vec<Rung> {
     vec![
         rung("bfq-v0".to_owned(), bfq(|_| false, false)),
         rung(format!("bfq-v0 + {}", s.name), bfq(|t| t.name == s.name, true)),
-        rung(format!("bfq - {}", s.name), bfq(|t| t.name != s.name, true)),
-        rung("bfq".to_owned(), bfq(|_| true, true)),
+        rung(format!("all - {}", s.name), bfq(|t| t.name != s.name, true)),
+        rung("all".to_owned(), bfq(|_| true, true)),
     ]
 }
 

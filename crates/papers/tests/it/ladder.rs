@@ -57,12 +57,12 @@ fn every_switch_of_the_series_has_a_scenario() {
 }
 
 #[test]
-fn a_ladder_leads_from_v0_to_bfq_one_switch_at_a_time() {
+fn a_ladder_leads_from_v0_to_all_on_one_switch_at_a_time() {
     let config = |name| (preset(name).expect("built in").config)();
     let rungs = rungs();
     assert_eq!(rungs.len(), 1 + SWITCHES.len());
     assert_eq!(rungs[0].config, config("bfq-v0"));
-    assert_eq!(rungs[SWITCHES.len()].config, config("bfq"));
+    assert_eq!(rungs[SWITCHES.len()].config, config("bfq").live());
     let of_2016 = SWITCHES.iter().filter(|s| s.patch.is_some()).count();
     assert_eq!(rungs[of_2016].config, config("bfq-v8"));
     let value = |i: usize, name: &str| rungs[i].config.get(name);
@@ -73,7 +73,7 @@ fn a_ladder_leads_from_v0_to_bfq_one_switch_at_a_time() {
         }
     }
     let without = without_each();
-    assert_eq!(without[0].config, config("bfq"));
+    assert_eq!(without[0].config, config("bfq").live());
     for (rung, s) in without[1..].iter().zip(SWITCHES) {
         assert_eq!((rung.config.get(s.name), rung.config.get("slice_idle")), (Some(0), Some(8_000_000)));
     }

@@ -5,9 +5,8 @@
 //! direction in which the default is a compromise. What stands in for its successor (`cfq-ts1`, `bfq-v0`,
 //! `deadline-2.6.9`, `deadline` for `mq-deadline`) is for study, not for use.
 //!
-//! A scheduler that a kernel has is tried as the kernel has it ([`Preset::in_kernel`]). Fairhead's BFQ has
-//! protections that the kernel's lacks, so it is another candidate: `bfq in Fairhead`.
-//!
+//! A scheduler that a kernel has decides as the kernel's does. What a live engine adds to BFQ by default
+//! ([`AnyConfig::live`]) is not tried.
 //
 //= Documentation/block/bfq-iosched.rst, deadline-iosched.rst, kyber-iosched.rst: what each tunable is for
 
@@ -40,29 +39,18 @@ struct Entry {
     set: &'static [(&'static str, u64)],
     when: When,
     why: &'static str,
-    /// Where it is used: in a kernel if one has it, or in Fairhead although a kernel has its own.
-    ours: bool,
 }
 
-/// A scheduler as a kernel has it, if one does.
 const fn entry(
     preset: &'static str,
     set: &'static [(&'static str, u64)],
     when: When,
     why: &'static str,
 ) -> Entry {
-    Entry { preset, set, when, why, ours: false }
-}
-
-/// Fairhead's version of a scheduler that a kernel has, too.
-const fn ours(preset: &'static str, when: When, why: &'static str) -> Entry {
-    Entry { preset, set: &[], when, why, ours: true }
+    Entry { preset, set, when, why }
 }
 
 const MS: u64 = 1_000_000;
-
-const OURS: &str =
-    "protects programs that start also from the drive's own queue, and tells them from streams";
 
 /// In the order in which they are tried when the budget is not enough for all; and, of those that are equal,
 /// in which they are named: none, schedulers as they are, then those with tunables.
@@ -71,7 +59,6 @@ const TABLE: &[Entry] = &[
     entry("mq-deadline", &[], When::Always, "the kernel's default for devices with one queue"),
     entry("bfq", &[], When::Always, "what waits is served first, and everybody gets a share"),
     entry("kyber", &[], When::Flash, "keeps reads short on fast flash by holding writes back"),
-    ours("bfq", When::Rotational, OURS),
     entry("cfq", &[], When::Always, "slices for each task: fair, and kind to who reads in order"),
     entry("as", &[], When::Rotational, "waits for the next read of who reads in order"),
     entry("noop+groups", &[], When::Groups, "the shares of groups, and nothing else"),
@@ -116,7 +103,7 @@ const TABLE: &[Entry] = &[
 /// Where a candidate can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In current kernels, and in Fairhead, which then decides as the kernel.
+    /// In current kernels, and in Fairhead.
     Kernel,
     /// In Fairhead only: `serve`, `mount`.
     Fairhead,
@@ -141,13 +128,10 @@ pub struct Candidate {
 
 impl Candidate {
     /// Returns the name with its tunables, such as `bfq, low_latency=0`, as users know it: `none`, not
-    /// `noop`. Fairhead's version of a scheduler that kernels have, too, is `bfq in Fairhead`.
+    /// `noop`.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = shown(self.preset).to_owned();
-        if self.is_ours() {
-            name.push_str(" in Fairhead");
-        }
         for &(tunable, raw) in self.set {
             name.push_str(&format!(", {tunable}={}", self.value(tunable, raw)));
         }
@@ -161,12 +145,6 @@ impl Candidate {
         unit.map_or_else(|| raw.to_string(), |u| Shown(u, raw).to_string())
     }
 
-    /// Whether it is Fairhead's version of a scheduler that kernels have, too.
-    #[must_use]
-    pub fn is_ours(&self) -> bool {
-        self.place == Place::Fairhead && is_in_kernel(self.preset)
-    }
-
     fn tunable(&self, name: &str) -> Option<&'static Tunable> {
         self.config.list().iter().find(|t| t.name == name)
     }
@@ -175,29 +153,21 @@ impl Candidate {
     /// finds.
     fn of(e: &Entry) -> Option<Self> {
         let preset = preset(e.preset)?;
-        let (place, mut config) = match preset.in_kernel() {
-            Some(config) if !e.ours => (Place::Kernel, config),
-            _ => (Place::Fairhead, (preset.config)()),
-        };
+        let place = if preset.is_in_kernel() { Place::Kernel } else { Place::Fairhead };
+        let mut config = (preset.config)();
         e.set.iter().try_for_each(|&(tunable, raw)| config.set(tunable, raw)).ok()?;
         Some(Self { preset: e.preset, set: e.set, config, place, why: e.why })
     }
 
-    /// A scheduler without tunables, as a kernel has it if one does.
+    /// A scheduler without tunables.
     fn plain(named: &Named, why: &'static str) -> Self {
-        let in_kernel = preset(named.name).and_then(Preset::in_kernel);
-        let config = in_kernel.unwrap_or(named.config);
-        let place = match config {
-            _ if in_kernel.is_some() => Place::Kernel,
+        let place = match named.config {
+            _ if preset(named.name).is_some_and(Preset::is_in_kernel) => Place::Kernel,
             AnyConfig::Outside(c) if !c.factory().can_serve() => Place::Lab,
             _ => Place::Fairhead,
         };
-        Self { preset: named.name, set: &[], config, place, why }
+        Self { preset: named.name, set: &[], config: named.config, place, why }
     }
-}
-
-fn is_in_kernel(name: &str) -> bool {
-    preset(name).is_some_and(|p| p.in_kernel().is_some())
 }
 
 /// A queue deeper than SATA's means an interface with several hardware queues: our choice, since a disk file
@@ -216,8 +186,7 @@ pub fn kernels_default(facts: &Facts) -> &'static str {
 
 /// What is tried, the default first: all that make sense, or the schedulers in `only`, without tunables.
 ///
-/// A scheduler that is named is tried whether the table has it for such a disk or not: as a kernel has it
-/// and, if the two differ, as Fairhead has it.
+/// A scheduler that is named is tried whether the table has it for such a disk or not.
 #[must_use]
 pub(super) fn choose(
     jobs: &JobFile,
@@ -237,7 +206,7 @@ pub(super) fn choose(
         When::Writes => writes,
         When::Groups => jobs.cgroups.len() > 1,
     };
-    let is_default = |c: &Candidate| c.preset == default.name && c.set.is_empty() && !c.is_ours();
+    let is_default = |c: &Candidate| c.preset == default.name && c.set.is_empty();
     let mut all: Vec<Candidate> = TABLE.iter().filter(makes_sense).filter_map(Candidate::of).collect();
     if !all.iter().any(is_default) {
         all.push(Candidate::plain(default, "what is in use now"));
@@ -247,20 +216,13 @@ pub(super) fn choose(
     all
 }
 
-/// These schedulers, without tunables, behind the default, which is a kernel's if one has it.
+/// These schedulers, without tunables, behind the default.
 fn named(only: &[Named], default: &Named) -> Vec<Candidate> {
     let why = |name: &str| TABLE.iter().find(|e| e.preset == name).map_or("it was asked for", |e| e.why);
-    let of_ours = |name: &str| {
-        let p = preset(name).filter(|p| p.in_kernel().is_some_and(|config| config != (p.config)()))?;
-        Candidate::of(&ours(p.name, When::Always, OURS))
-    };
     let mut all: Vec<Candidate> = vec![Candidate::plain(default, why(default.name))];
     for one in only {
         if all.iter().all(|c| c.preset != one.name) {
             all.push(Candidate::plain(one, why(one.name)));
-        }
-        if !all.iter().any(|c| c.preset == one.name && c.is_ours()) {
-            all.extend(of_ours(one.name));
         }
     }
     all
@@ -297,8 +259,7 @@ mod tests {
     fn every_entry_is_a_preset_with_tunables_that_change_something() {
         for e in TABLE {
             let c = Candidate::of(e).unwrap_or_else(|| panic!("{e:?}"));
-            let preset = preset(e.preset).unwrap();
-            let plain = preset.in_kernel().filter(|_| !e.ours).unwrap_or_else(preset.config);
+            let plain = (preset(e.preset).unwrap().config)();
             assert_eq!(c.config == plain, e.set.is_empty(), "{}", c.name());
         }
     }
@@ -339,7 +300,7 @@ mod tests {
             all.iter().map(|c| c.preset).collect()
         };
         assert_eq!(only(&["noop", "mq-deadline", "kyber"]), ["mq-deadline", "noop", "kyber"]);
-        assert_eq!(only(&["bfq", "bfq"]), ["mq-deadline", "bfq", "bfq"]);
+        assert_eq!(only(&["bfq", "bfq"]), ["mq-deadline", "bfq"]);
     }
 
     #[test]
@@ -347,11 +308,11 @@ mod tests {
         let jobs = crate::job::parse("[a]\nrw=read\nsize=1m\n", "t").unwrap();
         let all = choose(&jobs, &facts(true, 32), &named("bfq"), None);
         assert_eq!((all[0].name(), all[0].place), ("bfq".to_owned(), Place::Kernel));
-        let quirks = |c: &Candidate| c.config.get("quirks");
         for c in all.iter().filter(|c| c.preset == "bfq") {
-            assert_eq!(quirks(c), Some(u64::from(c.place == Place::Kernel)), "{}", c.name());
+            assert_eq!(c.place, Place::Kernel, "{}", c.name());
+            for own in ["repairs", "streams", "ncq_protection"] {
+                assert_eq!(c.config.get(own), Some(0), "{}, {own}", c.name());
+            }
         }
-        let ours: Vec<String> = all.iter().filter(|c| c.is_ours()).map(Candidate::name).collect();
-        assert_eq!(ours, ["bfq in Fairhead"]);
     }
 }

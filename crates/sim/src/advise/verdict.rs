@@ -299,12 +299,9 @@ impl Advice {
         let name = |c: usize| self.candidates[c].name();
         if !self.race.is_choice(winner) {
             let score = self.race.against(winner, choice).score?;
-            let ours = match self.candidates[winner].is_ours() {
-                true => format!("That is Fairhead's version of {}", self.candidates[winner].preset),
-                false => format!("{} is in Fairhead only", name(winner)),
-            };
             return Some(format!(
-                "{ours}; the best that a kernel has is {}, whose score is lower by a factor of {} ({} to {}).",
+                "{} is in Fairhead only; the best that a kernel has is {}, whose score is lower by a factor of {} ({} to {}).",
+                name(winner),
                 name(choice),
                 factor(score.ratio),
                 factor(score.low),

@@ -135,7 +135,6 @@ impl Lab {
         let mut config = (preset(row.scheduler).expect("built in").config)();
         if row.scheduler == "bfq" {
             config.set("low_latency", 0).expect("a tunable");
-            config.set("quirks", 1).expect("a tunable");
         }
         let scenario = Scenario {
             jobs: job::parse(&load(row), "after a completion").expect("a valid job file"),

@@ -14,7 +14,7 @@ const KINDS: [(&str, u32); 3] = [("128k", 1), ("1m", 1), ("4k", 0)];
 const SEEDS: u64 = 2;
 
 fn bfq(streams: bool) -> AnyConfig {
-    let mut config = (preset("bfq").expect("built in").config)();
+    let mut config = (preset("bfq").expect("built in").config)().live();
     config.set("streams", u64::from(streams)).expect("a tunable of bfq");
     config
 }

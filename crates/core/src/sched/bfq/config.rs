@@ -1,8 +1,10 @@
 //! BFQ's tunables: the sysfs ones, those of the versions outside mainline, and one switch for each patch of
 //! the v8 series and each later feature, so that what a heuristic buys is one comparison.
 //!
-//! With every switch off what remains is the engine of 2010 (*v0*): B-WF2Q+ over budgets, additive feedback,
-//! a rate taken from whole slots. With every switch on, the default, it is the scheduler of Linux 6.12.
+//! By default it is the scheduler of Linux 6.12. With every switch of a patch or feature off what remains is
+//! the engine of 2010 (*v0*): B-WF2Q+ over budgets, additive feedback, a rate taken from whole slots. Three
+//! switches are our own and off by default: `ncq_protection`, `streams` and `repairs`; [`Config::live`] has
+//! them on.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_attrs; bfq v8 series of 2016, 22 patches
 //= docs/reference/bfq.md#5-tunables
@@ -107,21 +109,28 @@ tunables! {
         /// Keep every arm of a disk with several busy. Default on.
         pub actuators: bool = true, 0, 1;
         /// Our own: when a disk that reorders requests itself passes over one of a raised queue, send it no
-        /// more of others until it is done. Default on.
-        pub ncq_protection: bool = true, 0, 1;
+        /// more of others until it is done. Default off.
+        pub ncq_protection: bool = false, 0, 1;
         /// Our own: a queue that is raised as interactive and reads more than 1 MiB in one piece is not
-        /// treated as a program that starts, until that piece ends. Default on.
-        pub streams: bool = true, 0, 1;
+        /// treated as a program that starts, until that piece ends. Default off.
+        pub streams: bool = false, 0, 1;
         /// If not zero, clocks that the kernel keeps in ticks of 1/HZ advance in these steps: those of slots,
         /// raising, bursts and merging, but not those of idling and rates. Unlike `Limits::tick`, under which
         /// everything does. Default 0.
         pub tick: Duration = Duration::ZERO, 0, 10_000_000;
-        /// Behave as the kernel where it is odd, to compare decisions with its logs. Default off.
-        pub quirks: bool = false, 0, 1;
+        /// Our own: where a rule of the kernel's does not do what it is there for, do what it was meant to.
+        /// Default off.
+        pub repairs: bool = false, 0, 1;
     }
 }
 
 impl Config {
+    /// BFQ as live engines run it by default: the kernel's, with what is our own.
+    #[must_use]
+    pub fn live() -> Self {
+        Self { ncq_protection: true, streams: true, repairs: true, ..Self::default() }
+    }
+
     /// The v8 series of 2016: nothing that came later.
     #[must_use]
     pub fn v8() -> Self {
@@ -131,8 +140,7 @@ impl Config {
             wakers: false,
             stable_merge: false,
             actuators: false,
-            ncq_protection: false,
-            streams: false,
+            repairs: true,
             ..Self::default()
         }
     }

@@ -55,7 +55,7 @@ impl Rules {
             early: Early::new(early(config, timeout)),
             history: History { setting: history(config, slice_idle, limits.rotational) },
             merge: Merge::new(merge(config, limits.rotational)),
-            protect: Protect::new(limits.rotational && !config.quirks, config.ncq_protection, limits.tags),
+            protect: Protect::new(limits.rotational, config.ncq_protection, limits.tags),
             idle: Idle::new(idle(config, slice_idle, limits.rotational)),
             inject: Inject::new(inject(config, slice_idle, limits.rotational), queues),
             raise: Raise { setting: raise(config, slice_idle, limits.rotational) },
@@ -85,7 +85,7 @@ impl Rules {
 }
 
 const fn bursts(config: &Config) -> burst::Setting {
-    burst::Setting { on: config.bursts, counts_exited: config.quirks }
+    burst::Setting { on: config.bursts, counts_exited: !config.repairs }
 }
 
 const fn depth_threshold(config: &Config) -> u32 {
@@ -103,7 +103,7 @@ fn history(config: &Config, slice_idle: Duration, rotational: bool) -> history::
     } else {
         (history::Method::MeanDistance, slice_idle)
     };
-    history::Setting { seeks, ever: slice_idle * 2, short, rotational, wraps: config.quirks }
+    history::Setting { seeks, ever: slice_idle * 2, short, rotational, wraps: !config.repairs }
 }
 
 const fn merge(config: &Config, rotational: bool) -> merge::Setting {
@@ -112,7 +112,7 @@ const fn merge(config: &Config, rotational: bool) -> merge::Setting {
         for_good: config.stable_merge,
         sorts: !rotational && config.ncq_flash,
         spares_streams: streams(config),
-        as_kernel: config.quirks,
+        as_kernel: !config.repairs,
     }
 }
 
@@ -133,7 +133,7 @@ fn raise(config: &Config, slice_idle: Duration, rotational: bool) -> raise::Sett
         greedy_within: whole_ticks(slice_idle, config.tick) + tick * 4,
         tick: config.tick.max(Duration::from_ns(1)),
         rotational,
-        as_kernel: config.quirks,
+        as_kernel: !config.repairs,
     }
 }
 
@@ -162,12 +162,12 @@ const fn idle(config: &Config, slice_idle: Duration, rotational: bool) -> idle::
 }
 
 const fn inject(config: &Config, slice_idle: Duration, rotational: bool) -> inject::Setting {
-    inject::Setting { on: config.injection, tries: !config.quirks, slice_idle, rotational }
+    inject::Setting { on: config.injection, tries: config.repairs, slice_idle, rotational }
 }
 
 const fn streams(config: &Config) -> bool {
     //= deviates bfq-streams
-    config.streams && config.low_latency && !config.quirks
+    config.streams && config.low_latency
 }
 
 const fn wakers(config: &Config, slice_idle: Duration) -> waker::Setting {
@@ -184,7 +184,7 @@ impl Setting {
     /// What the engine is set to, on a device with a head or without one.
     pub(super) fn new(config: &Config, rotational: bool) -> Self {
         let (slice_idle, timeout) = (slice_idle(config), whole_ticks(config.timeout_sync, config.tick));
-        let kernel = config.quirks;
+        let kernel = !config.repairs;
         Self {
             back: BackSeek {
                 max: 2 * u64::from(config.back_seek_max.0),
@@ -231,7 +231,7 @@ mod tests {
     use std::format;
 
     /// What a scheduler keeps from when it was made: `retune` refuses to change these.
-    const FIXED: [&str; 4] = ["hierarchy", "actuators", "tick", "quirks"];
+    const FIXED: [&str; 4] = ["hierarchy", "actuators", "tick", "repairs"];
 
     #[test]
     fn a_tunable_reaches_the_rules_when_they_are_made_and_when_they_are_retuned() {

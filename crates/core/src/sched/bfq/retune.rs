@@ -1,7 +1,7 @@
 //! Tunables that change while requests wait.
 //!
-//! What the scheduler was sized for stays: groups, actuators, the steps of its clocks, and the kernel's
-//! oddities. All else takes effect at the next decision that asks for it; a slot or an idle period that has
+//! What the scheduler was sized for stays: groups, actuators, the steps of its clocks, and whether the kernel's
+//! rules are repaired. All else takes effect at the next decision that asks for it; a slot or an idle period that has
 //! begun ends as it began. With `low_latency` off, or other factors, no queue is raised any more; their
 //! weights follow when they are next put on a tree.
 //
@@ -19,7 +19,7 @@ impl Bfq {
     pub(super) fn retune(&mut self, cx: &mut Cx<'_>, config: Config) -> Result<bool, ConfigError> {
         config.validate()?;
         let old = core::mem::replace(&mut self.config, config);
-        let fixed = |c: &Config| (c.hierarchy, c.actuators, c.tick, c.quirks);
+        let fixed = |c: &Config| (c.hierarchy, c.actuators, c.tick, c.repairs);
         if fixed(&old) != fixed(&config) {
             self.config = old;
             return Ok(false);

@@ -108,7 +108,8 @@ fn start_up(app: &str, others: &str, protection: u64) -> Duration {
 }
 
 fn start_up_of(plan: Plan, app: &str, others: &str, tunables: &[(&str, u64)]) -> Duration {
-    let plan = tunables.iter().fold(plan.scheduler("bfq"), |plan, (name, value)| plan.set(name, *value)).load(
+    let plan = plan.scheduler("bfq").set("repairs", 1).set("streams", 1);
+    let plan = tunables.iter().fold(plan, |plan, (name, value)| plan.set(name, *value)).load(
         app,
         &format!(
             "[global]\nruntime=1h\ntime_based\n{others}[start]\nstartdelay=7s\nsize=4g\nfh_start=80%\nfh_workload=startup:{app}\nfh_iterations=2\nfh_pause=4s\nfh_timeout=20s\nexitall\n"
@@ -151,7 +152,8 @@ fn throughput(app: &str, every: u64, others: &str, protection: u64) -> u64 {
             60 - at
         );
     }
-    let plan = Plan::on("greedy_ncq").scheduler("bfq").set("ncq_protection", protection).load(app, &jobs);
+    let plan = Plan::on("greedy_ncq").scheduler("bfq").set("repairs", 1).set("streams", 1);
+    let plan = plan.set("ncq_protection", protection).load(app, &jobs);
     plan.run().outcome().clients.iter().map(|c| c.bytes()).sum::<u64>() / MIB
 }
 

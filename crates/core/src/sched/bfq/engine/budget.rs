@@ -39,6 +39,9 @@ const BRIEF: Duration = Duration::from_ms(1);
 /// One longer than this does.
 //= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT, docs/reference/bfq.md#24-charge-by-time
 const TELLING: Duration = Duration::from_ms(20);
+/// What the kernel takes a slot for that ended before it began: microseconds below zero in 32 bits. A thread
+/// that hands several requests over reads its clock once for all of them.
+const WRAPPED: Duration = Duration::from_us(u32::MAX as u64);
 /// The largest charge: so that sums fit.
 const CHARGE_MAX: u32 = 1 << 30;
 
@@ -166,7 +169,9 @@ impl Bfq {
         if !self.queues[q].sync {
             return (false, Duration::ZERO);
         }
-        let time = end.saturating_since(self.slot_start);
+        //= deviates conform-plug-clock
+        let backwards = self.setting.as_kernel && end < self.slot_start;
+        let time = if backwards { WRAPPED } else { end.saturating_since(self.slot_start) };
         if time < BRIEF {
             return (self.is_seeky(q), self.setting.brief_counts_as);
         }

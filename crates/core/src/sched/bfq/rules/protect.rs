@@ -36,7 +36,7 @@
 //! What it does not do: count writes, which a disk's cache accepts at once; look at flash, where reads
 //! complete out of order for other reasons than distance; shorten the first wait: until a disk is known, one
 //! request waits for 8 rounds; help a queue that is not raised, which such a disk still starves. No kernel
-//! does this, so a comparison with one has it off.
+//! does this: the switch `ncq_protection` is off by default, and on in live engines.
 
 use crate::parts::fifo::{Fifo, Links};
 use crate::sched::bfq::view::{Effect, View};
@@ -66,7 +66,7 @@ struct Sent {
 /// What is known of the disk, and the read that is watched.
 #[derive(Clone, Debug)]
 pub(crate) struct Protect {
-    /// Whether there is anything to watch: it is a disk with a head, and not compared with a kernel's.
+    /// Whether there is anything to watch: it is a disk with a head.
     watches: bool,
     /// Whether a greedy disk is answered: the tunable.
     pub(crate) on: bool,

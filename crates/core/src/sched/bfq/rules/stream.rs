@@ -25,8 +25,8 @@
 //! - No queue becomes one with a sequential one because both began together.
 //!
 //! What it does not do: tell apart those that read at random; look at soft real-time, where a film is a slow
-//! stream; or at async writes, which are raised by other rules. No kernel does this, so a comparison with one
-//! has it off.
+//! stream; or at async writes, which are raised by other rules. No kernel does this: the switch `streams` is
+//! off by default, and on in live engines.
 
 use crate::request::Request;
 use crate::sched::bfq::view::{Effect, QueueId};

@@ -57,3 +57,28 @@ fn a_slot_may_have_begun_later_or_earlier() {
     rig.bfq.adopt_clock(ms(7), false);
     assert_eq!(rig.bfq.slot_start, start - ms(2));
 }
+
+/// A thread that hands several requests over has read its clock before the slot began: in the kernel that is
+/// a slot of 71 minutes.
+#[test]
+fn a_slot_that_ends_before_it_began_is_long_in_the_kernel() {
+    for (repairs, long) in [(false, true), (true, false)] {
+        let (mut rig, _) = {
+            let mut rig = Rig::new(Config { repairs, ..plain() });
+            rig.pass(ms(200));
+            let tags = [read(1, 1000), read(1, 1008)].map(|rq| rig.insert(rq));
+            assert_eq!(rig.issue().0, tags[0]);
+            (rig, tags)
+        };
+        rig.notes();
+        rig.bfq.adopt_clock(ms(1), true);
+        assert!(rig.cx(|bfq, cx| bfq.force_expire(cx, Reason::Preempted, false)));
+        let slots = core::iter::from_fn(|| rig.books.trace.pop()).filter_map(|e| match e.detail {
+            Detail::Slot { service, slow, .. } => Some((service, slow)),
+            _ => None,
+        });
+        let slots: std::vec::Vec<_> = slots.collect();
+        let whole = rig.bfq.bmax_now;
+        assert_eq!(slots, [if long { (whole, true) } else { (8, false) }], "{repairs}");
+    }
+}

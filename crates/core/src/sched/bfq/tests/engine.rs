@@ -352,7 +352,7 @@ mod idles {
     #[test]
     //= docs/reference/bfq.md#84-scheduling-theorems S1 type=test
     fn without_idling_no_request_is_held() {
-        let mut rig = Rig::new(Config { slice_idle: Duration::ZERO, ..Config::default() });
+        let mut rig = Rig::new(Config { slice_idle: Duration::ZERO, ..Config::live() });
         for i in 0..200 {
             for task in 0..5 {
                 rig.insert(random(task, i * 5 + u64::from(task)));
@@ -568,7 +568,7 @@ mod slots {
 
     #[test]
     fn draining_gives_everything_whatever_it_would_rather_wait_for() {
-        let mut rig = Rig::new(Config { strict_guarantees: true, ..Config::default() });
+        let mut rig = Rig::new(Config { strict_guarantees: true, ..Config::live() });
         for i in 0..30 {
             let task = u32::try_from(i % 5).unwrap();
             rig.insert(if i % 3 == 0 { write(task, i * 1000) } else { read(task, i * 1000) });
@@ -874,12 +874,12 @@ mod retuning {
     //= docs/reference/bfq.md#713-tunables-and-shutdown type=test
     //= docs/reference/bfq.md#84-scheduling-theorems S9 type=test
     fn with_low_latency_off_no_queue_is_raised_any_more() {
-        let mut rig = Rig::new(Config::default());
+        let mut rig = Rig::new(Config::live());
         rig.insert(read(1, 1000));
         rig.insert(read(1, 1008));
         let (tag, _) = rig.issue();
         assert_eq!((rig.factor(1), rig.weight(1)), (30, 1200));
-        assert!(retune(&mut rig, Config { low_latency: false, ..Config::default() }));
+        assert!(retune(&mut rig, Config { low_latency: false, ..Config::live() }));
         assert_eq!((rig.factor(1), rig.bfq.wr_busy), (1, 0));
         rig.issue();
         assert_eq!(rig.weight(1), 40, "with its next dispatch");
@@ -914,7 +914,7 @@ mod retuning {
         for config in [
             Config { hierarchy: false, ..plain() },
             Config { actuators: false, ..plain() },
-            Config { quirks: true, ..plain() },
+            Config { repairs: false, ..plain() },
             Config { tick: ms(4), ..plain() },
         ] {
             assert!(!retune(&mut rig, config));

@@ -43,7 +43,7 @@ pub(super) fn plain() -> Config {
         stable_merge: false,
         bursts: false,
         streams: false,
-        ..Config::default()
+        ..Config::live()
     }
 }
 

@@ -91,8 +91,8 @@ fn a_task_that_exits_no_longer_counts() {
 
 /// As in Linux since about 6.2.
 #[test]
-fn with_quirks_a_task_that_exits_still_counts() {
-    let mut rig = Rig::new(Config { quirks: true, ..bursts() });
+fn without_repairs_a_task_that_exits_still_counts() {
+    let mut rig = Rig::new(Config { repairs: false, ..bursts() });
     begin(&mut rig, 1..8);
     rig.exit(3);
     rig.pass(ms(20));

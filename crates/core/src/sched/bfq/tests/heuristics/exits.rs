@@ -3,7 +3,7 @@
 use super::*;
 
 fn all() -> Config {
-    Config { queue_merge: true, stable_merge: false, bursts: true, low_latency: true, ..Config::default() }
+    Config { queue_merge: true, stable_merge: false, bursts: true, low_latency: true, ..Config::live() }
 }
 
 /// Queues of tasks 1, 2 and 3, linked 1 → 2 → 3, and no task has followed yet.

@@ -66,7 +66,7 @@ struct Storm {
 impl Storm {
     fn new(seed: u64) -> Self {
         let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        let mut config = Config::default();
+        let mut config = Config::live();
         let calm = chance.percent(30);
         for t in Config::LIST.iter().filter(|t| t.unit == Unit::Switch) {
             if !calm && chance.percent(15) {

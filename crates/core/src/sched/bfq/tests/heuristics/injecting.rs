@@ -179,9 +179,9 @@ fn a_measurement_begins_when_a_request_comes_to_an_idle_device() {
 #[test]
 //= docs/reference/bfq.md#42-injection, docs/reference/bfq.md#b-kernel-quirks type=test
 fn an_unknown_queue_that_is_awaited_for_long_gets_a_try_but_not_in_the_kernel() {
-    for (quirks, expected) in [(false, true), (true, false)] {
+    for (kernel, expected) in [(false, true), (true, false)] {
         let mut rig = idling(injecting());
-        rig.bfq.rules.inject.setting.tries = !quirks;
+        rig.bfq.rules.inject.setting.tries = !kernel;
         let one = rig.of(1);
         limit(&mut rig, 0);
         assert_eq!(choose(&mut rig), None, "not yet");

@@ -57,15 +57,15 @@ fn readers_of_one_stream_share_a_queue_from_the_next_request_on() {
 #[test]
 //= deviates bfq-coop-alone
 fn a_stream_whose_readers_preempt_each_other_becomes_one_but_not_in_the_kernel() {
-    for quirks in [false, true] {
+    for kernel in [false, true] {
         let mut rig = Rig::new(early());
-        rig.bfq.rules.merge.setting.as_kernel = quirks;
+        rig.bfq.rules.merge.setting.as_kernel = kernel;
         rig.serve(read(1, 1000));
         let tag = rig.insert(read(1, 1008));
         assert_eq!(rig.issue().0, tag);
         // The only busy queue is the one in service, which has read next to this.
         rig.insert(read(2, 1016));
-        assert_eq!(rig.of(1) == rig.of(2), !quirks);
+        assert_eq!(rig.of(1) == rig.of(2), !kernel);
         rig.complete(tag);
         rig.drain();
     }

@@ -36,7 +36,7 @@ fn pass_over(rig: &mut Rig, near: &mut VecDeque<Tag>, n: u64) {
 
 #[test]
 fn eight_rounds_without_it_stop_everything_until_it_is_done() {
-    let (mut rig, far, mut near) = eight_at_the_device(Config::default());
+    let (mut rig, far, mut near) = eight_at_the_device(Config::live());
     // All of them were sent later.
     pass_over(&mut rig, &mut near, 63);
     assert!(!rig.bfq.rules.protect.holds_all() && !rig.bfq.rules.protect.is_greedy());
@@ -56,7 +56,7 @@ fn eight_rounds_without_it_stop_everything_until_it_is_done() {
 
 #[test]
 fn one_round_is_enough_for_a_minute_once_the_disk_is_known() {
-    let (mut rig, far, mut near) = eight_at_the_device(Config::default());
+    let (mut rig, far, mut near) = eight_at_the_device(Config::live());
     pass_over(&mut rig, &mut near, 64);
     rig.complete(far);
     for (rounds, wait) in [(1, ms(0)), (8, ms(60_000))] {
@@ -77,7 +77,7 @@ fn one_round_is_enough_for_a_minute_once_the_disk_is_known() {
 
 #[test]
 fn requests_sent_earlier_and_writes_pass_nothing_over() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::new(Config::live());
     let mut near: VecDeque<Tag> = (0..100).map(|i| send_near(&mut rig, i)).collect();
     let far = rig.insert(read(1, FAR));
     let q = rig.of(1);
@@ -95,15 +95,13 @@ fn requests_sent_earlier_and_writes_pass_nothing_over() {
 }
 
 #[test]
-fn off_on_request_on_flash_and_for_comparisons() {
-    let off = Config { ncq_protection: false, ..Config::default() };
-    let quirks = Config { quirks: true, ..Config::default() };
-    for config in [off, quirks] {
+fn off_by_default_and_on_flash() {
+    for config in [Config::default(), Config { ncq_protection: false, ..Config::live() }] {
         let (mut rig, _, mut near) = eight_at_the_device(config);
         pass_over(&mut rig, &mut near, 100);
         assert!(!rig.bfq.rules.protect.holds_all() && !rig.bfq.rules.protect.is_greedy());
     }
-    let mut flash = Rig::flash(Config::default());
+    let mut flash = Rig::flash(Config::live());
     let far = flash.insert(read(1, FAR));
     assert_eq!(flash.issue(), (far, 1));
     let mut near = (0..7).map(|i| send_near(&mut flash, i)).collect();
@@ -113,7 +111,7 @@ fn off_on_request_on_flash_and_for_comparisons() {
 
 #[test]
 fn nothing_stops_for_a_queue_that_is_not_raised() {
-    let (mut rig, far, mut near) = eight_at_the_device(Config { low_latency: false, ..Config::default() });
+    let (mut rig, far, mut near) = eight_at_the_device(Config { low_latency: false, ..Config::live() });
     pass_over(&mut rig, &mut near, 100);
     assert!(rig.bfq.rules.protect.is_greedy() && !rig.bfq.rules.protect.holds_all());
     rig.complete(far);
@@ -123,7 +121,7 @@ fn nothing_stops_for_a_queue_that_is_not_raised() {
 fn a_device_that_serves_the_last_first_ends_every_hold_and_loses_nothing() {
     let mut holds = 0;
     for seed in 0..4_u64 {
-        let mut rig = Rig { check_every: 32, ..Rig::new(Config::default()) };
+        let mut rig = Rig { check_every: 32, ..Rig::new(Config::live()) };
         let (mut at_device, mut state, mut done) = (Vec::new(), seed, 0);
         while done < 1000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -10,7 +10,7 @@ fn two_ms(_: &Request) -> Duration {
 
 #[test]
 fn s9_with_low_latency_off_no_queue_is_ever_raised() {
-    let config = Config { low_latency: false, ..Config::default() };
+    let config = Config { low_latency: false, ..Config::live() };
     let mut lab = Lab::new(Limits::default(), config, two_ms);
     for task in 1..5 {
         let think = ms(u64::from(task) * u64::from(task) * 9);
@@ -27,8 +27,7 @@ fn s9_with_low_latency_off_no_queue_is_ever_raised() {
 #[test]
 fn s10_raising_lasts_at_most_25_s_and_120000_sectors() {
     for sectors in [8, 256] {
-        let config =
-            Config { soft_realtime: false, stable_merge: false, streams: false, ..Config::default() };
+        let config = Config { soft_realtime: false, stable_merge: false, streams: false, ..Config::live() };
         let mut lab = Lab::new(Limits::default(), config, two_ms);
         lab.add(Client::reader(1, sectors));
         lab.add(Client::reader(2, sectors));
@@ -60,8 +59,7 @@ fn s11_a_greedy_reader_is_never_soft_real_time() {
     // idles in all ways. In an interactive period it may be: docs/reference/bfq.md#84-scheduling-theorems,
     // S11.
     for (think, sectors, beside) in [(0, 8, 0), (7, 8, 0), (0, 256, 1), (7, 8, 1), (4, 64, 2), (7, 1, 3)] {
-        let config =
-            Config { interactive: false, stable_merge: false, queue_merge: false, ..Config::default() };
+        let config = Config { interactive: false, stable_merge: false, queue_merge: false, ..Config::live() };
         let mut lab = Lab::new(Limits::default(), config, two_ms);
         lab.add(Client { think: ms(think), ..Client::reader(1, sectors) });
         for other in 0..beside {
@@ -77,7 +75,7 @@ fn s11_a_greedy_reader_is_never_soft_real_time() {
 
 #[test]
 fn a_player_is_soft_real_time_for_as_long_as_it_plays() {
-    let config = Config { interactive: false, ..Config::default() };
+    let config = Config { interactive: false, ..Config::live() };
     let mut lab = Lab::new(Limits::default(), config, two_ms);
     for task in 2..6 {
         lab.add(Client::reader(task, 256));
@@ -98,8 +96,7 @@ fn a_player_is_soft_real_time_for_as_long_as_it_plays() {
 
 #[test]
 fn s13_a_program_that_starts_gets_30_times_the_weight_of_the_others() {
-    let config =
-        Config { soft_realtime: false, stable_merge: false, queue_merge: false, ..Config::default() };
+    let config = Config { soft_realtime: false, stable_merge: false, queue_merge: false, ..Config::live() };
     let mut lab = Lab::new(Limits { tags: 512, ..Limits::default() }, config, two_ms);
     for task in 2..12 {
         lab.add(Client::reader(task, 128));
@@ -123,7 +120,7 @@ fn s13_a_program_that_starts_gets_30_times_the_weight_of_the_others() {
 #[test]
 fn s17_async_requests_leave_tags_free_while_a_raised_queue_is_busy() {
     let limits = Limits { tags: 64, ..Limits::default() };
-    let mut rig = Rig::with(limits, Config { stable_merge: false, ..Config::default() });
+    let mut rig = Rig::with(limits, Config { stable_merge: false, ..Config::live() });
     let mut async_in_use = 0;
     let fill = |rig: &mut Rig, async_in_use: &mut u32| {
         while rig.bfq.has_room(&write(1, 8 * u64::from(*async_in_use))) {
