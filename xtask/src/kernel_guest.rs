@@ -2,7 +2,8 @@
 //!
 //! FOLDER has what the guest is to do: `init`, a script, and the files that it wants. `processors`, if it
 //! is there, is how many the guest has, and `modules` names more of the kernel's modules for it. With
-//! `shift`, an instruction takes two to that power of nanoseconds, instead of one. The guest also has
+//! `shift`, an instruction takes two to that power of nanoseconds, instead of one. `cpu` has flags of QEMU's
+//! processor, and `append` words for the kernel's command line. The guest also has
 //! `fairhead.ko`, `simdisk.ko`, the kernel's own schedulers (`/modules/order` lists them), busybox and the
 //! load generator. What it says is in FOLDER/console at the end.
 //!
@@ -40,9 +41,12 @@ fn run_for(packages: &Packages, files: &Path, patience: &str) -> Result<(), Stri
     let processors = fs::read_to_string(files.join("processors")).unwrap_or_else(|_| "1".into());
     qemu.args(
         "qemu-system-x86_64 -M q35 -accel tcg,thread=single -nographic -rtc base=2026-01-01,clock=vm \
-         -cpu max,-rdrand,-rdseed -no-reboot -nic none"
+         -no-reboot -nic none"
             .split_whitespace(),
     );
+    let more = |name: &str| fs::read_to_string(files.join(name)).unwrap_or_default().trim().to_owned();
+    qemu.arg("-cpu").arg(format!("max,-rdrand,-rdseed{}", more("cpu")));
+    let append = more("append");
     let shift = fs::read_to_string(files.join("shift")).unwrap_or_else(|_| "0".into());
     qemu.arg("-icount").arg(format!("shift={},sleep=off", shift.trim()));
     qemu.args(["-smp", processors.trim(), "-m", packages.memory]);
@@ -52,7 +56,7 @@ fn run_for(packages: &Packages, files: &Path, patience: &str) -> Result<(), Stri
     // In a slow guest a module's signature takes longer than Linux lets a processor do one thing.
     let slow = if shift.trim() == "0" { "" } else { " watchdog_thresh=60" };
     qemu.arg("-append")
-        .arg(format!("console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off{idle}{slow}"));
+        .arg(format!("console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off{idle}{slow} {append}"));
     // The status says nothing: the caller looks at the console.
     qemu.stdout(said).status().map_err(|e| format!("qemu-system-x86_64: {e}"))?;
     fs::remove_file(&image).map_err(|e| format!("{}: {e}", image.display()))
@@ -82,7 +86,7 @@ fn initial_files(packages: &Packages, files: &Path) -> Result<std::path::PathBuf
     entries.sort();
     for path in entries {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !["console", "modules", "processors", "shift"].contains(&name.as_str()) {
+        if !["console", "modules", "processors", "shift", "cpu", "append"].contains(&name.as_str()) {
             archive.file(&name, &read(&path)?);
         }
     }
