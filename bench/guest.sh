@@ -36,7 +36,7 @@ jobs=$direct,$buffered
 scheds=none,mq-deadline,kyber,bfq,fh-mq-deadline,fh-bfq
 # Cells of one guest. The bytes of dirty pages from which both hosts write back, and from which writers wait: 10 and 20 % of the lab's memory.
 batch=24 dirty="107374182 214748364"
-host=2023 seed=1 think= what=all check=0 twice=no offsets=1 cells= tenth= list= lab= results=$here/guest/clients.csv
+host= seed=1 think= what=all check=0 twice=no offsets=1 cells= tenth= list= lab= results=$here/guest/clients.csv
 fail() { echo "$0: $*" >&2; exit 1; }
 skip() { echo "skipped: $*"; exit 0; }
 usage() { sed -n '2,27s/^# \{0,1\}//p' "$0" >&2; exit 1; }
@@ -77,11 +77,12 @@ facts_of() {
     ide2004) echo 28 12 2 8 20 2500 6000 nvme 400 1 ;;
     sata_ssd) echo 200 64 8 20 20 150 40000 nvme 400 32 ;;
     nvme) echo 200 64 8 20 20 60 40000 nvme 400 0 ;;
-    microsd_a1) echo 58 24 3 20 20 2500 40000 nvme 2500 1 ;;
+    microsd_a1) echo 58 24 3 20 20 2500 40000 nvme 2500 64 ;;
     emmc51) echo 58 24 3 20 20 2500 40000 nvme 2500 64 ;;
     *) echo 200 64 8 20 20 2500 6000 nvme 400 32 ;;
     esac
 }
+# microsd_a1@1 is that card in a reader on USB.
 tags_of() { case $1 in *@*) echo "${1#*@}" ;; *) facts_of "$1" | cut -d' ' -f10 ;; esac; }
 # A name or a file for fairhead: sata2009q is sata2009 with command queueing.
 disk_of() {
@@ -89,8 +90,26 @@ disk_of() {
     printf 'base = "sata2009"\nname = "sata2009q"\nqueue_depth = 31\n' >"$work/sata2009q.toml"
     echo "$work/sata2009q.toml"
 }
-# The lab's host for a disk. Tags of drivers come here: the lab gives a disk twice as many requests as it takes commands, but at most 256.
-host_of() { echo "$host"; }
+# What the lab knows. A program without drivers gives a disk twice as many requests as it takes commands, but at most 256, whatever @TAGS and
+# @NR_REQUESTS say; and its bfq is the kernel's with a tunable.
+if "$fairhead" run --help | grep -q 'processors: '; then
+    drivers=yes quirks=no host=${host:-2020,processors=2023}
+else
+    drivers=no quirks=yes host=${host:-2023}
+fi
+# The lab's disk: with the driver that has the tags.
+lab_disk_of() {
+    local driver
+    case $drivers$1 in
+    yes*@*)
+        case ${1#*@} in 1) driver=usb ;; 32) driver=ahci ;; 64) driver=mmc ;; *) fail "$1: no driver has ${1#*@} tags; there are 1, 32 and 64" ;; esac
+        printf 'base = "%s"\nname = "%s"\ndriver = "%s"\n' "${1%@*}" "${1%@*}" "$driver" | sed 's/^base = "sata2009q"/base = "sata2009"\nqueue_depth = 31/' >"$work/$1.toml"
+        echo "$work/$1.toml"
+        ;;
+    *) disk_of "$1" ;;
+    esac
+}
+host_of() { case $drivers$1 in yes*@*) echo "$host,nr_requests=${1#*@}" ;; *) echo "$host" ;; esac; } # SCHED
 # The job as both read it.
 job_for() { # DISK JOB OFFSET [MS]
     local span long area part app ms rest
@@ -226,26 +245,28 @@ think_of() {
     esac
 }
 page_ns=600
-# How late the calls of clients with a rate were: rows of client, mean and largest. A call begins when its first request is made.
+# How late the calls of clients with a rate were: rows of client, mean and largest. A call past the page cache begins when its first request is made;
+# of others nothing is known.
 lateness() { # JOB.fio REQUESTS.csv STARTS
     awk -F, '
         FILENAME ~ /\.fio$/ {
             if (/^\[/) section = substr($0, 2, length($0) - 2)
+            if (/^direct=0/) is_cached[section]
             if (/^rate=/) { sub("rate=", ""); rate[section] = $0 * (/m$/ ? 1048576 : /k$/ ? 1024 : 1) }
             if (/^bs=/) { sub("bs=", ""); size[section] = $0 * 1024 }
             next
         }
         FILENAME ~ /starts$/ { start[$1] = $2; next }
-        !($4 in rate) || $5 in seen { next }
+        !($4 in rate) || $4 in is_cached || $5 in seen { next }
         { seen[$5]; due = start[$4] + calls[$4]++ * size[$4] / rate[$4] * 1e9; late = $13 > due ? $13 - due : 0; sum[$4] += late; if (late > max[$4]) max[$4] = late }
         END { for (c in calls) printf "%s,%d,%d\n", c, sum[c] / calls[c], max[c] }' "$1" "$3" <(tail -n +2 "$2" | sort -t, -s -k13,13n)
 }
 lab_run() { # DISK JOB SCHED OFFSET
     local set=() more=()
-    case $3 in bfq*) set=(--set bfq.quirks=1) ;; esac
+    case $quirks$3 in yesbfq*) set=(--set bfq.quirks=1) ;; esac
     job_for "$1" "$2" "$4" | sed "s,^\[global\],&\n#!fh_cpus=1\n#!fh_think=$(think_of "$3")ns\n#!fh_cpu=${page_ns}ns," >"$work/lab.fio"
     ! grep -q '^rate=' "$work/lab.fio" || more=(--requests "$work/requests.csv")
-    "$fairhead" run "$work/lab.fio" --disk "$(disk_of "$1")" --host "$(host_of "$1")" --seed "$seed" --sched "$(lab_name "$3")" "${set[@]}" "${more[@]}" \
+    "$fairhead" run "$work/lab.fio" --disk "$(lab_disk_of "$1")" --host "$(host_of "$3")" --seed "$seed" --sched "$(lab_name "$3")" "${set[@]}" "${more[@]}" \
         --output-format json -o "$work/lab.json"
     : >"$work/late"
     if [ ${#more[@]} -gt 0 ]; then
@@ -262,7 +283,7 @@ lab_run() { # DISK JOB SCHED OFFSET
         ([$cell, $name, .start_ns, .elapsed_ns, (.read.io_bytes + .write.io_bytes), $calls,
             (if $calls > 0 then ((.read.lat_ns.mean * .read.total_ios + .write.lat_ns.mean * .write.total_ios) / $calls | floor) else 0 end),
             ([.read.lat_ns.max, .write.lat_ns.max] | max), $offset, of($waits.lat_ns; "50.000000"), of($waits.lat_ns; "99.000000"),
-            ($late[.jobname][0] // 0), ($late[.jobname][1] // 0)] | join(",")),
+            ($late[.jobname][0] // "-"), ($late[.jobname][1] // "-")] | join(",")),
         (if $sync.total_ios > 0 then [$cell, $name + "/sync", .start_ns, .elapsed_ns, 0, $sync.total_ios, ($sync.lat_ns.mean | floor), $sync.lat_ns.max,
             $offset, of($sync.lat_ns; "50.000000"), of($sync.lat_ns; "99.000000"), 0, 0] | join(",") else empty end)' "$work/lab.json"
 }

@@ -13,7 +13,7 @@
 //! | throughput | that moved bytes, other than `app` | MiB/s |
 //! | start | `app`, which ends when its program is read | ms |
 //! | p50, p99 | with 20 calls, with 200 | us |
-//! | late | with a rate: the largest lateness of a call; 1 ms does not count | ms |
+//! | late | with a rate, where the lab knows it: the largest lateness of a call; 1 ms does not count | ms |
 //!
 //! The error of a figure is how far the lab's is from the guest's, in percent of the guest's. A figure whose
 //! values differ by more than 10 % over the guest's offsets is *chaotic*; the lab then has to give values of the
@@ -128,7 +128,9 @@ fn figures(client: &str, n: &[u64], is_guest: bool) -> Vec<(Kind, f64)> {
     if calls >= 200 {
         out.push((Kind::P99, wait(p99)));
     }
-    if late > 0 {
+    if late == UNKNOWN {
+        out.push((Kind::Late, f64::NAN));
+    } else if late > 0 {
         out.push((Kind::Late, late as f64 / 1e6));
     }
     out
@@ -154,9 +156,15 @@ fn read(text: &str, name: &str, is_guest: bool) -> Result<BTreeMap<(Place, u64),
     Ok(all)
 }
 
-/// A whole number, which awk may have written with an exponent.
+/// What stands for a number that is not known.
+const UNKNOWN: u64 = u64::MAX;
+
+/// A whole number, which awk may have written with an exponent; `-` is unknown.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds of a run of seconds")]
 fn whole(word: &str) -> Option<u64> {
+    if word == "-" {
+        return Some(UNKNOWN);
+    }
     word.parse().ok().or_else(|| word.parse::<f64>().ok().filter(|x| (0.0..1e18).contains(x)).map(|x| x as u64))
 }
 
@@ -172,7 +180,7 @@ fn pair(guest: &BTreeMap<(Place, u64), f64>, lab: &BTreeMap<(Place, u64), f64>) 
         };
         // A client of the lab that got nothing has no percentiles; one that was never late has no lateness.
         let other = other.or_else(|| (place.4 == Kind::Late && has_row()).then_some(0.0));
-        if let Some(other) = other {
+        if let Some(other) = other.filter(|value| !value.is_nan()) {
             let figure = figures.entry(place.clone()).or_default();
             figure.guest.push(*value);
             figure.lab.push(other);
@@ -396,6 +404,8 @@ mod tests {
         let all = compared(&row(9_000_000), &row(0));
         let late = &all[&("d".into(), "j".into(), "bfq".into(), "film".into(), Kind::Late)];
         assert_eq!((late.guest[0], late.lab[0], late.error(Kind::Late)), (9.0, 0.0, 100.0));
+        let unknown = row(0).replace(",0,0\n", ",-,-\n");
+        assert!(compared(&row(9_000_000), &unknown).keys().all(|p| p.4 != Kind::Late));
     }
 
     #[test]
