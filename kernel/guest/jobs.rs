@@ -12,16 +12,19 @@
 //! ```
 //!
 //! The rest is from the job file: `numjobs`, `iodepth` (1: plain calls; more: Linux AIO), `thinktime`,
-//! `rate`, `start_delay`, `prioclass`, `prio`, `time_based` with `runtime`. A client without `time_based`
-//! ends with its plan. One with it continues the run of calls that its plan ends with; a plan that ends
-//! otherwise and is too short is an error. Clients start one after the other, as in the lab, and all calls
-//! pass the page cache.
+//! `rate`, `start_delay`, `prioclass`, `prio`, `time_based` with `runtime`, `direct` (0: through the page cache
+//! of the device), `fsync`. A client without `time_based` ends with its plan. One with it continues the run of
+//! calls that its plan ends with; a plan that ends otherwise and is too short is an error. Clients start one
+//! after the other, as in the lab.
 //!
-//! A line for each client says what it did:
+//! A line for each client says what it did, and one more for `NAME/sync` how long its fsyncs took:
 //!
 //! ```text
-//! client NAME start_ns elapsed_ns bytes calls lat_sum_ns lat_max_ns
+//! client NAME start_ns elapsed_ns bytes calls lat_sum_ns lat_max_ns lat_p50_ns lat_p99_ns late_sum_ns late_max_ns
 //! ```
+//!
+//! The percentiles are those of the reads; of the writes if there was no read. A call of a client with a rate
+//! is late by the time from when it was due to its beginning.
 
 use crate::aio::{Aio, Event, Iocb};
 use crate::{Buffer, O_DIRECT};
@@ -76,6 +79,9 @@ struct Job {
     prio: (u64, u64),
     time_based: bool,
     runtime_ns: u64,
+    direct: bool,
+    /// After how many writes an fsync comes; 0: never.
+    fsync: u64,
 }
 
 /// A number with a unit: of a size k, m, g; of a time us, ms, s, or nothing.
@@ -105,9 +111,12 @@ impl Job {
             "prio" => self.prio.1 = number()?,
             "time_based" => self.time_based = number()? != 0,
             "runtime" => self.runtime_ns = quantity(text, TIMES, SECOND)?,
-            // The plan says where; and all of this runs in one way here.
+            "direct" => self.direct = number()? != 0,
+            "fsync" => self.fsync = number()?,
+            // The plan says where; and all of this runs in one way here. A new disk has nothing in the cache,
+            // and the kernel is not told how a file will be read.
             "rw" | "bs" | "size" | "offset" | "offset_increment" | "number_ios" | "rwmixread"
-            | "norandommap" | "filename" | "ioengine" | "direct" | "description" => {}
+            | "norandommap" | "filename" | "ioengine" | "description" | "invalidate" | "fadvise_hint" => {}
             _ => return Err(format!("unknown option '{key}'")),
         }
         Ok(())
@@ -165,15 +174,65 @@ fn plan(text: &str) -> Result<Vec<(String, Vec<Run>)>, String> {
     Ok(clients)
 }
 
+/// How long calls of a kind took.
+#[derive(Clone, Debug, Default)]
+struct Waits(Vec<u64>);
+
+impl Waits {
+    /// Room whose pages are there before the first call, as far as most clients need it.
+    fn new() -> Self {
+        let mut waits = vec![1; 1 << 15];
+        waits.clear();
+        Self(waits)
+    }
+
+    /// The wait that this percentage of the calls do not exceed; 0 of no calls.
+    fn percentile(&mut self, percent: usize) -> u64 {
+        self.0.sort_unstable();
+        let at = (self.0.len() * percent).div_ceil(100);
+        self.0.get(at.saturating_sub(1)).copied().unwrap_or(0)
+    }
+
+    fn sum(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    fn max(&self) -> u64 {
+        self.0.iter().copied().max().unwrap_or(0)
+    }
+}
+
 /// What a client has done.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Done {
     start_ns: u64,
     elapsed_ns: u64,
     bytes: u64,
-    calls: u64,
-    lat_sum_ns: u64,
-    lat_max_ns: u64,
+    reads: Waits,
+    writes: Waits,
+    syncs: Waits,
+    late_sum_ns: u64,
+    late_max_ns: u64,
+}
+
+impl Done {
+    fn print(mut self, name: &str) {
+        let calls = self.reads.0.len() + self.writes.0.len();
+        let (sum, max) = (self.reads.sum() + self.writes.sum(), self.reads.max().max(self.writes.max()));
+        let (start, elapsed) = (self.start_ns, self.elapsed_ns);
+        let waits = if self.reads.0.is_empty() { &mut self.writes } else { &mut self.reads };
+        let (p50, p99) = (waits.percentile(50), waits.percentile(99));
+        println!(
+            "client {name} {start} {elapsed} {} {calls} {sum} {max} {p50} {p99} {} {}",
+            self.bytes, self.late_sum_ns, self.late_max_ns
+        );
+        let s = &mut self.syncs;
+        if !s.0.is_empty() {
+            let (p50, p99) = (s.percentile(50), s.percentile(99));
+            let (sum, max) = (s.sum(), s.max());
+            println!("client {name}/sync {start} {elapsed} 0 {} {sum} {max} {p50} {p99} 0 0", s.0.len());
+        }
+    }
 }
 
 struct Client {
@@ -191,15 +250,16 @@ struct Client {
 impl Client {
     fn new(job: &Job, name: String, runs: Vec<Run>, device: &str) -> io::Result<Self> {
         let longest = runs.iter().map(|r| r.sectors).max().unwrap_or(8) as usize;
+        let flags = if job.direct { O_DIRECT } else { 0 };
         Ok(Self {
             job: job.clone(),
             name,
             at: (0, 0),
-            file: OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(device)?,
+            file: OpenOptions::new().read(true).write(true).custom_flags(flags).open(device)?,
             buffers: (0..job.depth).map(|_| Self::buffer(longest)).collect(),
             runs,
             issued: 0,
-            done: Done::default(),
+            done: Done { reads: Waits::new(), writes: Waits::new(), ..Done::default() },
         })
     }
 
@@ -229,21 +289,29 @@ impl Client {
     }
 
     fn note(&mut self, call: Run, since: u64, until: u64) {
-        let took = until - since;
         self.done.bytes += call.sectors * 512;
-        self.done.calls += 1;
-        self.done.lat_sum_ns += took;
-        self.done.lat_max_ns = self.done.lat_max_ns.max(took);
+        let waits = if call.write { &mut self.done.writes } else { &mut self.done.reads };
+        waits.0.push(until - since);
     }
 
-    /// Waits for the rate.
-    fn pace(&self, start: u64) {
-        if let Some(rate) = self.job.rate {
-            let due = start + (u128::from(self.issued) * u128::from(SECOND) / u128::from(rate)) as u64;
-            if due > now() {
-                sleep_until(due);
-            }
+    /// Waits for the rate. When the next call is due; never, without one.
+    fn pace(&self, start: u64) -> u64 {
+        let Some(rate) = self.job.rate else { return u64::MAX };
+        let due = start + (u128::from(self.issued) * u128::from(SECOND) / u128::from(rate)) as u64;
+        if due > now() {
+            sleep_until(due);
         }
+        due
+    }
+
+    /// Makes what was written stable, where it is time for that.
+    fn sync(&mut self) -> io::Result<()> {
+        if self.job.fsync > 0 && self.done.writes.0.len() as u64 % self.job.fsync == 0 {
+            let since = now();
+            self.file.sync_all()?;
+            self.done.syncs.0.push(now() - since);
+        }
+        Ok(())
     }
 
     fn run(mut self, zero: u64, number: u64) -> io::Result<Done> {
@@ -270,7 +338,7 @@ impl Client {
     /// One call after the other.
     fn run_sync(&mut self, start: u64, end: u64) -> io::Result<()> {
         loop {
-            self.pace(start);
+            let due = self.pace(start);
             let since = now();
             let Some(call) = (if since < end { self.next()? } else { None }) else { break };
             let bytes = self.buffers[0].sectors(call.sectors as usize);
@@ -281,6 +349,12 @@ impl Client {
             }
             let until = now();
             self.note(call, since, until);
+            let late = since.saturating_sub(due);
+            self.done.late_sum_ns += late;
+            self.done.late_max_ns = self.done.late_max_ns.max(late);
+            if call.write {
+                self.sync()?;
+            }
             if self.job.think_ns > 0 {
                 sleep_until(until + self.job.think_ns);
             }
@@ -389,10 +463,7 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for (name, thread) in threads {
         match thread.join() {
-            Ok(Ok(d)) => println!(
-                "client {name} {} {} {} {} {} {}",
-                d.start_ns, d.elapsed_ns, d.bytes, d.calls, d.lat_sum_ns, d.lat_max_ns
-            ),
+            Ok(Ok(done)) => done.print(&name),
             Ok(Err(error)) => {
                 println!("load: {name}: {error}");
                 status = ExitCode::FAILURE;

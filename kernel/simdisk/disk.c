@@ -9,10 +9,13 @@
  * Each line that is written to `add` makes /dev/simdisk0, simdisk1, ... They live until the module is unloaded.
  * Data are discarded, and reads leave the buffers as they are, unless `memory` is set when a disk is made.
  *
- * How it works: one hardware queue, with as many tags as the model takes commands. queue_rq() hands a request to
- * the model under the disk's lock. One hrtimer is armed at the model's next event; when it fires, what the model
- * says is done is completed. Time is the monotonic clock, so a disk is as slow as its model in real time, and
- * exactly so in a virtual machine with virtual time.
+ * How it works: one hardware queue. Without `tags` it has as many tags as the model takes commands, as NVMe has. With
+ * `tags` it has that many, as the driver that a drive hangs from: 1 of usb-storage, 32 of AHCI, 64 of MMC. The drive's
+ * room is then a budget, as on SCSI: a request is taken from the scheduler when the drive has room for it, and a
+ * completion runs the queue again if one was refused. queue_rq() hands a request to the model under the disk's lock.
+ * One hrtimer is armed at the model's next event; when it fires, what the model says is done is completed. Time is
+ * the monotonic clock, so a disk is as slow as its model in real time, and exactly so in a virtual machine with
+ * virtual time.
  *
  * What it does not do: fail, zones, several hardware queues.
  */
@@ -26,6 +29,8 @@
 #include "simdisk.h"
 
 #define DISKS_MAX 16
+/* What blk-mq takes at most. */
+#define TAGS_MAX 10240
 /* Completions that a timer collects before it hands them on; more are handed on by the next round. */
 #define BATCH 32
 
@@ -36,6 +41,10 @@ struct sd {
 	struct hrtimer timer;
 	struct gendisk *disk;
 	struct blk_mq_tag_set tags;
+	/* Of a disk with `tags`: how many requests have a place in the drive, and whether one was refused since. */
+	bool has_budget;
+	atomic_t budget;
+	atomic_t refused;
 	/* Data, if the disk keeps them. */
 	bool has_memory;
 	struct xarray data;
@@ -44,6 +53,10 @@ struct sd {
 static bool memory;
 module_param(memory, bool, 0644);
 MODULE_PARM_DESC(memory, "disks that are made from now on keep their data (0)");
+
+static unsigned int tags;
+module_param(tags, uint, 0644);
+MODULE_PARM_DESC(tags, "tags of the driver for disks that are made from now on; 0: as many as the model takes commands (0)");
 
 static unsigned int hand_back;
 module_param(hand_back, uint, 0644);
@@ -123,9 +136,38 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
+static void put_budget(struct request_queue *q, int token)
+{
+	struct sd *sd = q->queuedata;
+
+	if (sd->has_budget)
+		atomic_dec(&sd->budget);
+}
+
+/* A place in the drive, before a request is chosen for it. Each queue_rq() comes with one, and gives it back. */
+static int get_budget(struct request_queue *q)
+{
+	struct sd *sd = q->queuedata;
+
+	for (;;) {
+		if (atomic_inc_return(&sd->budget) <= sd->facts.depth)
+			return 0;
+		atomic_set(&sd->refused, 1);
+		/* Places that became free meanwhile have run the queue without this request. */
+		if (atomic_dec_return(&sd->budget) >= sd->facts.depth)
+			return -1;
+	}
+}
+
 static void request_done(struct request *rq)
 {
+	struct request_queue *q = rq->q;
+	struct sd *sd = q->queuedata;
+
+	put_budget(q, 0);
 	blk_mq_end_request(rq, BLK_STS_OK);
+	if (atomic_xchg(&sd->refused, 0))
+		blk_mq_run_hw_queues(q, true);
 }
 
 static int op_of(struct request *rq)
@@ -144,10 +186,9 @@ static int op_of(struct request *rq)
 	}
 }
 
-static blk_status_t queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *data)
+/* Hands a request to the model. Whether it stays with the disk is in `taken`. */
+static blk_status_t take(struct sd *sd, struct request *rq, bool *taken)
 {
-	struct sd *sd = hctx->queue->queuedata;
-	struct request *rq = data->rq;
 	int op = op_of(rq);
 	unsigned long flags;
 
@@ -167,6 +208,7 @@ static blk_status_t queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_que
 		blk_mq_requeue_request(rq, true);
 		return BLK_STS_OK;
 	}
+	*taken = true;
 	sdm_submit(sd->model, ktime_get_ns(), rq->tag, op, op == SDM_FLUSH ? 0 : blk_rq_pos(rq),
 		   op == SDM_FLUSH ? 0 : blk_rq_sectors(rq), rq->cmd_flags & REQ_FUA);
 	arm(sd);
@@ -174,7 +216,25 @@ static blk_status_t queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_que
 	return BLK_STS_OK;
 }
 
+static blk_status_t queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *data)
+{
+	struct request_queue *q = hctx->queue;
+	bool taken = false;
+	/* The request may be done, and another one, when this returns. */
+	blk_status_t status = take(q->queuedata, data->rq, &taken);
+
+	if (!taken)
+		put_budget(q, 0);
+	return status;
+}
+
 static const struct blk_mq_ops queue_ops = { .queue_rq = queue_rq, .complete = request_done };
+static const struct blk_mq_ops budget_ops = {
+	.queue_rq = queue_rq,
+	.complete = request_done,
+	.get_budget = get_budget,
+	.put_budget = put_budget,
+};
 static const struct block_device_operations disk_ops = { .owner = THIS_MODULE };
 
 /* ---------------------------------------------------------------------------------- making and ending -- */
@@ -240,9 +300,10 @@ static int sd_make(const char *words)
 		kfree(sd);
 		return -EINVAL;
 	}
-	sd->tags.ops = &queue_ops;
+	sd->has_budget = READ_ONCE(tags);
+	sd->tags.ops = sd->has_budget ? &budget_ops : &queue_ops;
 	sd->tags.nr_hw_queues = 1;
-	sd->tags.queue_depth = sd->facts.depth;
+	sd->tags.queue_depth = sd->has_budget ? min_t(unsigned int, READ_ONCE(tags), TAGS_MAX) : sd->facts.depth;
 	sd->tags.numa_node = NUMA_NO_NODE;
 	sd->tags.flags = SD_TAG_FLAGS;
 	error = blk_mq_alloc_tag_set(&sd->tags);
@@ -251,8 +312,8 @@ static int sd_make(const char *words)
 	error = add_gendisk(sd, disk_count);
 	if (error)
 		goto no_disk;
-	pr_info("%s is %s, %llu sectors, %u commands\n", sd->disk->disk_name, sd->facts.name, sd->facts.sectors,
-		sd->facts.depth);
+	pr_info("%s is %s, %llu sectors, %u commands, %u tags\n", sd->disk->disk_name, sd->facts.name,
+		sd->facts.sectors, sd->facts.depth, sd->tags.queue_depth);
 	disks[disk_count++] = sd;
 	return 0;
 

@@ -25,6 +25,7 @@
 //! cargo xtask mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE]   how many of COUNT drawn small changes of the code the tests notice (300, seed 1); or of BFQ's rules, by their own unit tests (20, seed 1); or of some files; or of those that survived before
 //! cargo xtask kernel guest           modelled disks in a guest in virtual time: data, the same twice, the lab's figures
 //! cargo xtask kernel guest FOLDER    a guest with the files of a folder, for bench/guest.sh
+//! cargo xtask kernel compare LAB.csv GUEST.csv   the lab beside a guest, client by client, from the rows of bench/guest.sh
 //! cargo xtask kernel package        the module for Linux as a package for DKMS → target/kernel/package
 //! cargo xtask kernel debug          a kernel that looks for faults (lockdep, KASAN, kmemleak), and both of the following on it → target/kernel/debug
 //! cargo xtask kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER]   the module under stress, for hours of a virtual machine's clock or for rounds; an instruction takes 2 to the power of the shift ns (0)
@@ -48,6 +49,7 @@ mod ffi;
 mod figures;
 mod fuzz;
 mod grid;
+mod guest_table;
 mod hero;
 mod json;
 mod kernel;
@@ -76,7 +78,7 @@ use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test [--all | --quick [CRATE…] | --nightly [STEP]] | ci | step NAME | lanes | record | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test [--kernel SERIES|FOLDER] | kernel guest [FOLDER] | kernel package | kernel debug | kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test [--all | --quick [CRATE…] | --nightly [STEP]] | ci | step NAME | lanes | record | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test [--kernel SERIES|FOLDER] | kernel guest [FOLDER] | kernel compare LAB.csv GUEST.csv [--list PERCENT] [--check] | kernel package | kernel debug | kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = env::args_os().skip(1).collect();
@@ -119,6 +121,7 @@ fn main() -> ExitCode {
         ["debian"] => lanes::package_in_debian().and_then(outcome::verdict),
         ["dist", rest @ ..] => dist::run(rest),
         ["kernel", "guest"] => kernel_guest::test().map(|outcome| println!("{outcome}")),
+        ["kernel", "compare", rest @ ..] => guest_table::run(rest),
         ["kernel", "guest", folder] => kernel_guest::run(folder.as_ref()).map(|lacking| {
             if let Some(why) = lacking {
                 println!("skipped: {why}");

@@ -139,8 +139,11 @@ fn sides(args: &TryArgs, disk: &Disk, before: &Settings, b: Settings) -> Result<
     let mut a = before.clone();
     if let Some(name) = &args.against {
         a = wanted(disk, std::slice::from_ref(name)).map_err(CliError::Misuse)?;
-        // What only one side sets goes back to what it was on the other.
-        let more = b.values.keys().filter(|n| !n.starts_with("iosched/"));
+        // What only one side sets goes back to what it was on the other. The number of requests comes with a
+        // scheduler: that of another one has no meaning.
+        let is_other = a.scheduler != before.scheduler;
+        let is_reset = |n: &str| n.starts_with("iosched/") || is_other && n == "nr_requests";
+        let more = b.values.keys().filter(|n| !is_reset(n));
         a.values.extend(more.filter_map(|n| Some((n.clone(), before.values.get(n)?.clone()))));
     }
     for scheduler in [&a.scheduler, &b.scheduler].into_iter().flatten() {

@@ -120,6 +120,8 @@ pub struct Disk {
     pub removable: bool,
     /// The number of hardware queues.
     pub hardware_queues: usize,
+    /// How many tags the driver has for each hardware queue, where the kernel says so.
+    pub tags: Option<u32>,
     /// How many commands the device takes at once, where the kernel says so (SCSI).
     pub device_depth: Option<u32>,
     /// Whether the disk and its controller can take several commands at once, where the kernel says so (ATA).
@@ -262,6 +264,7 @@ impl Disk {
             read_only: flag("ro"),
             removable: flag("removable"),
             hardware_queues: tree.names(&file("mq")).len().max(1),
+            tags: tree.number(&file("mq/0/nr_tags")),
             device_depth: tree.number(&file("device/queue_depth")),
             can_queue: ncq::is_able(tree, name),
             scheduler,

@@ -2,6 +2,7 @@
 
 use crate::disks::Disk;
 use crate::lab::Comparison;
+use crate::requests;
 use crate::text::shell_word;
 
 /// What a finding is about.
@@ -68,12 +69,16 @@ impl Finding {
         self
     }
 
-    /// Adds the commands that choose another scheduler and go back.
+    /// Adds the commands that choose another scheduler, with enough requests for it, and go back.
     pub(crate) fn choose(self, disk: &Disk, scheduler: &str) -> Self {
         let old = disk.scheduler.clone().unwrap_or_default();
         let mut finding = self.set(disk, "scheduler", &old, scheduler);
         if !disk.offered.iter().any(|s| s == scheduler) {
             finding.mend = format!("modprobe {scheduler} && {}", finding.mend);
+        }
+        if let Some(requests) = requests::to_set_with(disk, scheduler) {
+            let place = shell_word(&format!("/sys/block/{}/queue/nr_requests", disk.name)).into_owned();
+            finding.mend = format!("{} && echo {requests} > {place}", finding.mend);
         }
         finding
     }

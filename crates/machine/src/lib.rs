@@ -35,6 +35,7 @@ mod processes;
 mod queue;
 mod ranges;
 pub mod record;
+mod requests;
 mod rule_file;
 mod setters;
 mod similar;

@@ -3,7 +3,9 @@
 //! A change of scheduler throws away the tunables of the old scheduler, the number of requests and, for some
 //! schedulers, the throttling of writeback. So [`Settings`] are read as a whole before a change, and
 //! [`Queue::set`] writes whatever differs: the scheduler first, then the other files, again until nothing
-//! differs, because some files of a queue are two views of one value (`slice_idle` and `slice_idle_us`).
+//! differs, because some files of a queue are two views of one value (`slice_idle` and `slice_idle_us`). The
+//! kernel makes 4 of a smaller `nr_requests` that is written, but gives 2 with a scheduler to a disk with one
+//! tag: that number is put back by choosing the scheduler again.
 //!
 //! A queue is held by its folder and not by its name: if the disk goes away and another gets its name, every
 //! access says that the disk is gone. The same handle carries a lock, so that two programs of this kind do
@@ -16,6 +18,7 @@
 
 use crate::disks::chosen_scheduler;
 use crate::ranges;
+use crate::requests::WRITABLE_MIN;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -285,6 +288,12 @@ impl Queue {
                 return Err(self.error(&format!("write '{scheduler}' to"), "scheduler", error));
             }
         }
+        if let Some(scheduler) = &settings.scheduler
+            && self.has_more_requests(settings)
+        {
+            self.write("scheduler", "none")?;
+            self.write("scheduler", scheduler)?;
+        }
         for _ in 0..PASSES {
             let different = self.different(settings)?;
             if different.is_empty() {
@@ -300,6 +309,12 @@ impl Queue {
             Some(Changed { name, written, read })
         });
         Ok(changed.collect())
+    }
+
+    /// Whether the settings have fewer requests than can be written, and the queue has more.
+    fn has_more_requests(&self, settings: &Settings) -> bool {
+        let wanted = settings.values.get("nr_requests").filter(|n| n.parse().is_ok_and(|n: i64| n < WRITABLE_MIN));
+        wanted.is_some_and(|wanted| self.read("nr_requests").is_ok_and(|present| present != *wanted))
     }
 
     /// The settings that are not in force, without the scheduler.
@@ -355,6 +370,23 @@ mod tests {
         let missing = queue.set(&Settings::parse("iosched/b=2").unwrap()).unwrap_err();
         assert!(missing.to_string().starts_with("cannot read /sys/block/sda/queue/iosched/b: "), "{missing}");
         assert!(!missing.is_gone);
+    }
+
+    /// The kernel gives 2 requests with a scheduler to a disk with one tag, and makes 4 of a 2 that is written.
+    #[test]
+    fn two_requests_are_put_back_by_choosing_the_scheduler_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        for (name, value) in [("scheduler", "bfq"), ("nr_requests", "64")] {
+            std::fs::write(file(name), value).unwrap();
+        }
+        let queue = Queue::at("sda", folder.path()).unwrap();
+        assert!(queue.has_more_requests(&Settings::parse("scheduler=bfq nr_requests=2").unwrap()));
+        for enough in ["scheduler=bfq nr_requests=4", "scheduler=bfq nr_requests=64", "scheduler=bfq"] {
+            assert!(!queue.has_more_requests(&Settings::parse(enough).unwrap()), "{enough}");
+        }
+        std::fs::write(file("nr_requests"), "2").unwrap();
+        assert!(!queue.has_more_requests(&Settings::parse("scheduler=bfq nr_requests=2").unwrap()));
     }
 
     #[test]

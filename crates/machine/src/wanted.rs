@@ -4,6 +4,9 @@
 //! is not known comes back with the nearest one that is. Values are those of the kernel's files: whole
 //! numbers, with the unit of the file. A time with a unit, such as `8ms`, is converted.
 //!
+//! With a scheduler comes a number of requests, on a disk whose driver has so few tags that the scheduler would
+//! have no choice (`requests`).
+//!
 //! A value out of its range ([`ranges`](crate::ranges)) is refused.
 //
 //= Documentation/block/bfq-iosched.rst, deadline-iosched.rst, kyber-iosched.rst, queue-sysfs.rst
@@ -11,6 +14,7 @@
 use crate::disks::Disk;
 use crate::queue::Settings;
 use crate::ranges;
+use crate::requests;
 use fairhead_sim::job::{nearest, time_value};
 
 /// The schedulers of the kernel, and the tunables of each.
@@ -98,6 +102,9 @@ pub fn wanted(disk: &Disk, words: &[String]) -> Result<Settings, String> {
         if settings.values.insert(place.clone(), value).is_some() {
             return Err(format!("{name} is set twice"));
         }
+    }
+    if let Some(requests) = settings.scheduler.as_deref().and_then(|s| requests::to_set_with(disk, s)) {
+        settings.values.entry("nr_requests".to_owned()).or_insert_with(|| requests.to_string());
     }
     Ok(settings)
 }
@@ -207,8 +214,34 @@ mod tests {
     }
 
     fn ask(words: &str) -> Result<String, String> {
+        ask_of(&disk(), words)
+    }
+
+    fn ask_of(disk: &Disk, words: &str) -> Result<String, String> {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        wanted(&disk(), &words).map(|s| s.to_string())
+        wanted(disk, &words).map(|s| s.to_string())
+    }
+
+    /// One tag of usb-storage makes 2 requests of a scheduler; 32 of AHCI make 64, which will do.
+    #[test]
+    fn a_scheduler_comes_with_enough_requests() {
+        let disk = |tags| Disk { tags, ..disk() };
+        for scheduler in ["bfq", "mq-deadline", "kyber"] {
+            let with = format!("scheduler={scheduler} nr_requests=64");
+            assert_eq!(ask_of(&disk(Some(1)), scheduler).unwrap(), with);
+            assert_eq!(ask_of(&disk(Some(7)), scheduler).unwrap(), with);
+            for tags in [Some(8), Some(32), Some(1023), None] {
+                assert_eq!(ask_of(&disk(tags), scheduler).unwrap(), format!("scheduler={scheduler}"));
+            }
+        }
+        assert_eq!(ask_of(&disk(Some(1)), "none").unwrap(), "scheduler=none");
+        assert_eq!(ask_of(&disk(Some(1)), "bfq nr_requests=8").unwrap(), "scheduler=bfq nr_requests=8");
+        // A change of a tunable alone leaves the requests.
+        assert_eq!(ask_of(&disk(Some(1)), "read_expire=500").unwrap(), "iosched/read_expire=500");
+        // Without the file of tags: under none, the requests are the tags.
+        let mut under_none = Disk { scheduler: Some("none".to_owned()), ..disk(None) };
+        under_none.queue.insert("nr_requests".to_owned(), "1".to_owned());
+        assert_eq!(ask_of(&under_none, "bfq").unwrap(), "scheduler=bfq nr_requests=64");
     }
 
     #[test]

@@ -117,6 +117,18 @@ fn without_requests_nothing_is_said_and_everything_goes_back() {
 }
 
 /// Waits until the disk has this scheduler.
+/// A loop device has 128 tags: under none it takes at most so many requests, under a scheduler more.
+#[test]
+fn requests_of_one_scheduler_are_not_set_under_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = disk(folder.path()) else { return };
+    disk.write("nr_requests", "200");
+    let before = disk.all();
+    let out = try_on(&disk, &["bfq", "nr_requests=64", "--against", "none", "-t", "8s", "--turn", "2s"]);
+    assert!(!said(&out).contains("nr_requests"), "{}", said(&out));
+    assert_eq!(disk.all(), before);
+}
+
 fn wait_for(disk: &LoopDevice, scheduler: &str) {
     let start = Instant::now();
     while !disk.read("scheduler").contains(&format!("[{scheduler}]")) {

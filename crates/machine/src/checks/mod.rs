@@ -53,7 +53,7 @@ checks! {
     "controller-off", "settings of groups while the io controller is not passed on to them", groups::controller_off;
     "controller-v1", "`IOWeight` on a machine whose io controller is that of version 1", groups::controller_v1;
     "command-queueing-off", "a SATA disk that takes one command at a time", queue::command_queueing;
-    "requests-few", "fewer requests in the queue than the device takes at once", queue::requests_few;
+    "requests-few", "fewer requests in the queue than the device takes at once, or than 16 under a scheduler", queue::requests_few;
     "merges-off", "merging of requests switched off", queue::merges_off;
     "statistics-off", "statistics of the disk switched off", queue::statistics_off;
     "read-ahead-off", "no read-ahead", queue::read_ahead_off;

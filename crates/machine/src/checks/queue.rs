@@ -1,9 +1,13 @@
 //! Settings of the queue itself.
 
+use std::fmt::Write as _;
+
 use crate::disks::{Bus, Disk, Kind};
 use crate::finding::{Finding, Severity};
 use crate::lab::{Comparison, Load, Setting};
 use crate::machine::Machine;
+use crate::requests::{self, ENOUGH, FEW, WRITABLE_MIN};
+use crate::text::shell_word;
 
 pub(super) fn command_queueing(machine: &Machine, findings: &mut Vec<Finding>) {
     let is_real = |d: &Disk| d.bus == Bus::Sata && d.kind != Kind::Virtual;
@@ -23,13 +27,14 @@ pub(super) fn command_queueing(machine: &Machine, findings: &mut Vec<Finding>) {
 const DEFAULT_REQUESTS: i64 = 256;
 
 pub(super) fn requests_few(machine: &Machine, findings: &mut Vec<Finding>) {
-    for disk in &machine.disks {
-        let (Some(requests), Some(depth)) = (disk.queue_number("nr_requests"), disk.device_depth) else {
+    for disk in machine.disks.iter().filter(|d| !d.runs("none") && !d.is_path) {
+        let Some(requests) = disk.queue_number("nr_requests") else { continue };
+        let Some(depth) = disk.device_depth.filter(|&depth| requests < i64::from(depth)) else {
+            if requests < FEW && disk.schedules() && !disk.has_old_queue() {
+                findings.push(no_choice(disk, requests));
+            }
             continue;
         };
-        if disk.runs("none") || disk.is_path || requests >= i64::from(depth) {
-            continue;
-        }
         // A host or an array says that it takes thousands; the kernel's default is a choice to have then.
         if matches!(disk.kind, Kind::Virtual | Kind::Volume) && requests >= DEFAULT_REQUESTS {
             continue;
@@ -43,6 +48,25 @@ pub(super) fn requests_few(machine: &Machine, findings: &mut Vec<Finding>) {
         let finding = Finding::about(disk, Severity::Advice, what, why);
         findings.push(finding.set(disk, "nr_requests", &requests.to_string(), &new));
     }
+}
+
+/// So few requests that the scheduler has no choice, though the device takes no more at once.
+fn no_choice(disk: &Disk, requests: i64) -> Finding {
+    let scheduler = disk.scheduler.as_deref().unwrap_or_default();
+    let what = format!("{} has {requests} requests in its queue, from which {scheduler} chooses.", disk.name);
+    let mut why = "A program that waits for one of them is not known to the scheduler: it can starve.".to_owned();
+    let recorded = requests::recorded(disk, scheduler);
+    if !recorded.is_empty() {
+        let _ = write!(why, " {recorded} (Linux 6.12, docs/reports/bfq-nr-requests-2.md).");
+    }
+    let (old, new) = (requests.to_string(), ENOUGH.to_string());
+    let mut finding = Finding::about(disk, Severity::Advice, what, &why).set(disk, "nr_requests", &old, &new);
+    if requests < WRITABLE_MIN {
+        // The kernel makes 4 of a smaller number that is written, and gives the present one with a scheduler.
+        let place = shell_word(&format!("/sys/block/{}/queue/scheduler", disk.name)).into_owned();
+        finding.undo = format!("echo none > {place} && echo {scheduler} > {place}");
+    }
+    finding
 }
 
 pub(super) fn merges_off(machine: &Machine, findings: &mut Vec<Finding>) {

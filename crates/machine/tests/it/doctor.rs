@@ -230,6 +230,10 @@ const FAULTS: &[Fault] = &[
     ("requests-few", "sda", "`nr_requests` is 4, and the disk takes 32", |r| {
         r.write("sys/block/sda/queue/nr_requests", "4")
     }),
+    ("requests-few", "sdc", "`nr_requests` of the USB stick is 2, as its driver has one tag", |r| {
+        r.write("sys/block/sdc/queue/nr_requests", "2");
+        r.write("sys/block/sdc/mq/0/nr_tags", "1");
+    }),
     ("merges-off", "sda", "`nomerges` is 2", |r| r.write("sys/block/sda/queue/nomerges", "2")),
     ("statistics-off", "nvme0n1", "`iostats` is 0", |r| r.write("sys/block/nvme0n1/queue/iostats", "0")),
     ("read-ahead-off", "sda", "`read_ahead_kb` is 0", |r| r.write("sys/block/sda/queue/read_ahead_kb", "0")),
@@ -335,6 +339,86 @@ fn each_fault_is_found_and_nothing_else() {
     }
 }
 
+/// Where the finding's figures were recorded: disk, job, scheduler, client, start, elapsed ns, bytes, …
+const RECORDED: &str = include_str!("../data/depth-1-nr-requests.csv");
+
+/// MiB/s of the clients of a recorded cell, and how many ms `app` took there.
+fn recorded(disk: &str, job: &str, scheduler: &str) -> (Vec<f64>, f64) {
+    let rows = RECORDED.lines().map(|l| l.split(',').collect::<Vec<_>>());
+    let (mut rates, mut start) = (Vec::new(), 0.0);
+    for row in rows.filter(|r| r[..3] == [disk, job, scheduler]) {
+        let (ns, bytes): (f64, f64) = (row[5].parse().unwrap(), row[6].parse().unwrap());
+        rates.push(bytes / ns * 1e9 / 1_048_576.0);
+        if row[3] == "app" {
+            start = ns / 1e6;
+        }
+    }
+    (rates, start)
+}
+
+/// With 2 requests: what the finding says of each kind of disk and scheduler is what was recorded.
+#[test]
+fn two_requests_are_found_with_both_figures() {
+    let why = |name: &str, scheduler: &str| {
+        let root = healthy();
+        chosen(&root, name, scheduler);
+        root.write(&format!("sys/block/{name}/queue/nr_requests"), "2");
+        // A drive without command queueing.
+        root.write(&format!("sys/block/{name}/device/queue_depth"), "1");
+        let findings = root.findings();
+        let found = findings.iter().find(|f| f.check == "requests-few").expect("it is found").clone();
+        let place = format!("/sys/block/{name}/queue");
+        assert_eq!(found.what, format!("{name} has 2 requests in its queue, from which {scheduler} chooses."));
+        assert_eq!(found.mend, format!("echo 64 > {place}/nr_requests"));
+        // The kernel makes 4 of a 2 that is written.
+        assert_eq!(found.undo, format!("echo none > {place}/scheduler && echo {scheduler} > {place}/scheduler"));
+        found.why
+    };
+    let has = |why: &str, figures: &[String]| {
+        assert!(why.contains("(Linux 6.12, docs/reports/bfq-nr-requests-2.md)"), "{why}");
+        figures.iter().for_each(|f| assert!(why.contains(f.as_str()), "{f}: {why}"));
+    };
+    let rates = |job, scheduler| recorded("microsd_a1", job, scheduler).0;
+    let each = |rates: Vec<f64>| rates.iter().map(|r| format!("{r:.1}")).collect::<Vec<_>>();
+    has(&why("sdc", "bfq"), &[each(rates("seq2", "bfq")), each(rates("seq2", "bfq@64"))].concat());
+    let total = |scheduler| recorded("sata2009", "seq10", scheduler).0.iter().sum::<f64>();
+    has(&why("sda", "bfq"), &["bfq", "bfq@64"].map(|s| format!("{:.0}", total(s))));
+    for (disk, name) in [("microsd_a1", "sdc"), ("sata2009", "sda")] {
+        let start = |scheduler| recorded(disk, "start", scheduler).1;
+        has(&why(name, "mq-deadline"), &["mq-deadline", "mq-deadline@64"].map(|s| format!("{:.0} ms", start(s))));
+    }
+    // Nothing was recorded of kyber, so no figure is given.
+    assert!(!why("sdc", "kyber").contains("MiB/s"));
+}
+
+/// From 16 requests on a scheduler has a choice; without one there is nothing to choose.
+#[test]
+fn enough_requests_and_none_have_no_finding() {
+    let is_found = |scheduler: &str, requests: &str| {
+        let root = healthy();
+        chosen(&root, "sdc", scheduler);
+        root.write("sys/block/sdc/queue/nr_requests", requests);
+        root.findings().iter().any(|f| f.check == "requests-few")
+    };
+    assert!(is_found("bfq", "15") && is_found("kyber", "4"));
+    assert!(!is_found("bfq", "16") && !is_found("bfq", "64") && !is_found("none", "1"));
+}
+
+/// A scheduler that doctor would choose comes with enough requests.
+#[test]
+fn a_scheduler_is_advised_with_its_requests() {
+    let mend = |tags: &str| {
+        let root = healthy();
+        chosen(&root, "sdc", "mq-deadline");
+        root.write("sys/block/sdc/mq/0/nr_tags", tags);
+        let findings = root.findings();
+        findings.iter().find(|f| f.check == "scheduler-unfit-card").expect("it is found").mend.clone()
+    };
+    let queue = "/sys/block/sdc/queue";
+    assert_eq!(mend("1"), format!("echo bfq > {queue}/scheduler && echo 64 > {queue}/nr_requests"));
+    assert_eq!(mend("64"), format!("echo bfq > {queue}/scheduler"));
+}
+
 #[test]
 fn every_check_has_a_fault() {
     for check in CHECKS {
@@ -436,6 +520,9 @@ fn commands_do_what_they_say() {
             }
             run(&f.mend);
             assert!(root.findings().iter().all(|g| g.check != *check), "{check} after {}", f.mend);
+            if f.undo.contains("/scheduler") {
+                continue; // The kernel gives the old number with the scheduler.
+            }
             run(&f.undo);
             assert!(root.findings().iter().any(|g| g.check == *check), "{check} after {}", f.undo);
         }
