@@ -59,10 +59,12 @@ impl Driver {
 
     /// Returns the driver of a drive that takes `depth` commands at a time, if its description has none.
     pub(crate) const fn usual(depth: u16) -> Self {
-        match depth {
-            ..=Self::AHCI => Self::Ahci,
-            ..=Self::SHALLOW => Self::Sas,
-            _ => Self::Nvme,
+        if depth <= Self::AHCI {
+            Self::Ahci
+        } else if depth <= Self::SHALLOW {
+            Self::Sas
+        } else {
+            Self::Nvme
         }
     }
 

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! In the single-queue layer a pool is *congested* from 7/8 on, until it is below 13/16; a thread that had to
-//! wait may overdraw it by half for a moment. The multi-queue layer has neither rule.
+//! wait may overdraw it by half for a moment. The multi-queue layer has neither rule: its pools are tags of
+//! the driver, or as many as `nr_requests` says.
 //
 //= docs/reference/elevators.md#16-plugging to 1.8, docs/reference/nvme.md#1-the-path-of-a-request
 
@@ -220,5 +221,17 @@ mod tests {
         let mut pools = Pools::of_queues(1, 2);
         [(1, 1), (2, 0)].iter().for_each(|&(thread, queue)| pools.wait(thread, false, queue));
         assert_eq!([(); 2].map(|()| pools.pop_waiter()), [Some(2), Some(1)]);
+    }
+
+    #[test]
+    fn no_more_threads_are_woken_than_there_are_requests() {
+        let mut pools = taken(Pools::of_queues(2, 2), 0, 2);
+        assert_eq!(pools.can_wake(), 0, "none waits");
+        [1, 2, 3].iter().for_each(|&thread| pools.wait(thread, true, 0));
+        assert_eq!(pools.can_wake(), 0, "none is free in their queue");
+        pools.give_back(0);
+        assert_eq!(pools.can_wake(), 1);
+        pools.give_back(0);
+        assert_eq!(pools.can_wake(), 2);
     }
 }

@@ -648,6 +648,7 @@ impl<'a> DiskQueue<'a> {
 /// The requests of a disk under a scheduler. The multi-queue layer gives out the driver's tags, of reads and
 /// writes alike, or with a scheduler those of `nr_requests`; an NVMe drive has them for each processor.
 //= docs/reference/nvme.md#1-the-path-of-a-request tags
+//= deviates two-requests
 fn pools(host: &Host, layer: Option<MultiQueue>, sched: &AnyConfig, facts: &Facts) -> Pools {
     if layer.is_none() {
         return Pools::of_kinds(host.requests_of_a_kind());
