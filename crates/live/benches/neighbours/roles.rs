@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Plays a role until its standard input ends, or it is killed.
 pub(crate) fn play(args: &[String]) {
+    // As the commands do.
+    fairhead_live::keep_heap_small();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["serve", dir, image, limits] => said(serve(dir.as_ref(), image, limits)),
