@@ -15,8 +15,6 @@ use std::time::{Duration, Instant};
 
 /// Plays a role until its standard input ends, or it is killed.
 pub(crate) fn play(args: &[String]) {
-    // As the commands do.
-    fairhead_live::keep_heap_small();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["serve", dir, image, limits] => said(serve(dir.as_ref(), image, limits)),
@@ -109,6 +107,8 @@ fn serve(dir: &Path, image: &str, limits: &str) -> Result<(), Error> {
 }
 
 fn mount(dir: &Path, image: &str, limits: &str, evil: &str) -> Result<(), Error> {
+    // As the command does.
+    fairhead_live::keep_heap_small();
     let mount = Mount::directory(options(image)?, &dir.join("source"), &dir.join("mnt"))?;
     limit(mount.disk(), limits, evil)?;
     wait();
