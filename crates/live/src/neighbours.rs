@@ -1,10 +1,10 @@
 //! What a neighbour's messages may have a front do, in counts that need no clock: one rule for all fronts.
 //!
 //! A front's test sends one message again and again and counts what came of it. The message is either for the
-//! disk, and then it is in the queue on the account of its group, as much of it as a client may have there; or
-//! it is work of the engine's thread alone, and then each turn does a bounded amount of it and its tenant owes
-//! what it cost; or it ends the connection. Whatever it is, the limits of its group count it, unless it ends
-//! the connection or comes before there is a group.
+//! disk, and then it is in the queue on the account of its group, as much of it as a client may have there;
+//! or it is work of the engine's thread alone, and then each turn does a bounded amount of it and its tenant
+//! owes what it cost; or it ends the connection. Whatever it is, the limits of its group count it, unless it
+//! ends the connection or comes before there is a group.
 
 #[path = "../tests/messages/mod.rs"]
 pub(crate) mod messages;

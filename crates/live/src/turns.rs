@@ -10,8 +10,8 @@
 //!   in a [`Line`], round robin over tenants and, inside each, over connections. Between two turns the disk,
 //!   completions and other tenants are served.
 //! - **Over time**, what such work cost is a debt. All tenants that owe may use 1 / [`SHARE`] of the time
-//!   together, in proportion to their weights; a tenant that owes more than it may ([`AHEAD`]) waits until it does not. A
-//!   tenant that did little owes nothing and is served at once, whatever others owe.
+//!   together, in proportion to their weights; a tenant that owes more than it may ([`AHEAD`]) waits until it
+//!   does not. A tenant that did little owes nothing and is served at once, whatever others owe.
 //! - A command that is no I/O is one more request for the limits of its group: it takes as long as they say.
 //!
 //! Before a client has chosen an export its tenant is the owner of its connection, then its export's group.
@@ -113,8 +113,8 @@ impl Turns {
         }
     }
 
-    /// The tenant, of this weight, used this much of the turn for work that is no I/O, and owes it; in no less
-    /// time than `at_least`, which is what limits say.
+    /// The tenant, of this weight, used this much of the turn for work that is no I/O, and owes it; in no
+    /// less time than `at_least`, which is what limits say.
     pub(crate) fn charge(
         &mut self,
         (tenant, weight): (&Tenant, u64),

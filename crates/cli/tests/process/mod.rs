@@ -27,7 +27,8 @@ pub(crate) fn fairhead() -> Command {
     Command::new(env!("CARGO_BIN_EXE_fairhead"))
 }
 
-/// Starts it, and waits for its first line, or the one behind what it says about a disk's depth. The rest of its output is lost if the receiver is dropped.
+/// Starts it, and waits for its first line, or the one behind what it says about a disk's depth. The rest of
+/// its output is lost if the receiver is dropped.
 pub(crate) fn start(command: &mut Command) -> (Process, String, BufReader<ChildStderr>) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap());

@@ -10,10 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+/// What a program does again and again in a folder of its own.
+pub(crate) type Call = fn(&Home);
+
 /// What has the kernel ask for an operation, and what that has the disk do; `None`: the kernel says it for
 /// itself, and no call makes it do so alone. An operation that is not named here is a mistake, so that a new
 /// one gets its call.
-pub(crate) fn call_of(operation: &str) -> Option<(fn(&Home), Work)> {
+pub(crate) fn call_of(operation: &str) -> Option<(Call, Work)> {
     Some(match operation {
         "INIT" | "DESTROY" | "INTERRUPT" | "FORGET" | "BATCH_FORGET" => return None,
         "LOOKUP" => (|h| _ = fs::metadata(h.at("nothing")), Work::None),

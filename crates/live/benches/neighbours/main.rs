@@ -2,18 +2,18 @@
 //! tenant; and a soak of tenants that think and reconnect.
 //!
 //! ```text
-//!   cargo bench --profile sim -p fairhead-live --bench neighbours                     the matrix, half an hour
-//!   cargo bench --profile sim -p fairhead-live --bench neighbours -- flush 'x 8'      its cells with both words
-//!   cargo bench --profile sim -p fairhead-live --bench neighbours -- soak 60          the soak, in seconds
+//!   cargo bench -p fairhead-live --bench neighbours                    the matrix, half an hour
+//!   cargo bench -p fairhead-live --bench neighbours -- FLUSH 'x 8'     its cells with both words
+//!   cargo bench -p fairhead-live --bench neighbours -- soak 60         the soak, in seconds
 //! ```
 //!
-//! **A cell** is a message (`../../tests/messages`, `calls.rs`: made from the tables of the protocols' numbers)
-//! × 8 connections that read what they get, or 200 that never do × a neighbour without limits or with
-//! `weight=1,riops=10,wiops=10` × an image in memory or on an emulated `sata_ssd`. The server, the flood and
-//! what it is compared with are processes of their own. The honest tenant reads 4 KiB at random, one request
-//! at a time, for [`TIME`]: beside the flood, and beside a program that burns as much processor time as the
-//! flood did. What it keeps is judged by [`Cell::misses`]. A cell that misses is measured again, and has missed
-//! if it does so [`TRIES`] times in a row.
+//! **A cell** is a message (`../../tests/messages`, `calls.rs`: made from the tables of the protocols'
+//! numbers) × 8 connections that read what they get, or 200 that never do × a neighbour without limits or
+//! with `weight=1,riops=10,wiops=10` × an image in memory or on an emulated `sata_ssd`. The server, the flood
+//! and what it is compared with are processes of their own. The honest tenant reads 4 KiB at random, one
+//! request at a time, for [`TIME`]: beside the flood, and beside a program that burns as much processor time
+//! as the flood did. What it keeps is judged by [`Cell::misses`]. A cell that misses is measured again, and
+//! has missed if it does so [`TRIES`] times in a row.
 //!
 //! The last line says how many cells missed; then the exit code is 1.
 

@@ -107,6 +107,8 @@ fn serve(dir: &Path, image: &str, limits: &str) -> Result<(), Error> {
 }
 
 fn mount(dir: &Path, image: &str, limits: &str, evil: &str) -> Result<(), Error> {
+    // As the command does.
+    fairhead_live::keep_heap_small();
     let mount = Mount::directory(options(image)?, &dir.join("source"), &dir.join("mnt"))?;
     limit(mount.disk(), limits, evil)?;
     wait();

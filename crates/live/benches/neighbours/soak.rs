@@ -1,8 +1,8 @@
 //! Twenty tenants that think and reconnect, beside a probe of the disk that they are on.
 //!
-//! Each tenant has an export of its own, one request at a time (reads, writes of 4 KiB and of 77 bytes, some of
-//! them FUA), 4 ms of thought, and a new connection after each thirty requests. The probe writes and reads a
-//! file of the same file system in the same way, past the server. No request takes over a second, beside a
+//! Each tenant has an export of its own, one request at a time (reads, writes of 4 KiB and of 77 bytes, some
+//! of them FUA), 4 ms of thought, and a new connection after each thirty requests. The probe writes and reads
+//! a file of the same file system in the same way, past the server. No request takes over a second, beside a
 //! probe that sees none; where the probe saw one, within two seconds of it nothing is judged.
 
 use crate::honest::{BLOCK, Draw};

@@ -23,6 +23,7 @@ use super::queues::Queues;
 use super::range::Range;
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
+use crate::clock::Clock;
 use crate::data::Data;
 use crate::engine::{Context, Front};
 use crate::rights;
@@ -36,7 +37,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, IoSlice, PipeReader, PipeWriter, Write};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 /// The most requests that wait for the disk, and the most bytes of writes and copies that they hold: far more
@@ -73,6 +74,8 @@ pub(crate) struct Channel {
     bell: PipeWriter,
     /// Whether requests come through the kernel's queues.
     has_queues: AtomicBool,
+    /// What threads for names have taken for all jobs, in nanoseconds.
+    names_ns: AtomicU64,
 }
 
 impl Channel {
@@ -80,7 +83,7 @@ impl Channel {
     pub(crate) fn new(device: File) -> io::Result<(Self, PipeReader)> {
         let (bell, ringer) = io::pipe()?;
         let (replies, done, has_queues) = (Inbox::new(), Mutex::default(), AtomicBool::new(false));
-        Ok((Self { device, replies, done, bell: ringer, has_queues }, bell))
+        Ok((Self { device, replies, done, bell: ringer, has_queues, names_ns: AtomicU64::new(0) }, bell))
     }
 
     /// Whether requests come through the kernel's queues, as far as that is known yet.
@@ -256,6 +259,8 @@ pub(crate) struct FuseFront<T> {
     look_after: Option<Instant>,
     /// The bytes that these requests hold for writes.
     held: u64,
+    /// The number of processors.
+    processors: u64,
     /// Requests of groups that have had their part of this thread.
     held_back: AllHeldBack,
     /// Closed, and something may still be asked of them.
@@ -299,6 +304,7 @@ impl<T: Tree> FuseFront<T> {
             disturbed: Vec::new(),
             look_after: None,
             held: 0,
+            processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
             held_back: AllHeldBack::default(),
             ended: Some(ended),
         }
@@ -310,7 +316,9 @@ impl<T: Tree> FuseFront<T> {
             return Ok(None);
         }
         let (channel, tree) = (Arc::clone(channel), Arc::clone(tree));
+        let clock = Clock::start();
         let work = move |(header, bytes, group): Job| {
+            let began = clock.now();
             let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
             if let Some(reply) = tree.answer(&header, &group, &operation) {
                 if operation.changes_unseen() {
@@ -318,6 +326,8 @@ impl<T: Tree> FuseFront<T> {
                 }
                 channel.reply_from_afar(&header, reply);
             }
+            let took = clock.now().saturating_since(began);
+            channel.names_ns.fetch_add(took.as_ns(), Ordering::Relaxed);
         };
         NameThreads::start(work).map(Some)
     }

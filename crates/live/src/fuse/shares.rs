@@ -3,7 +3,7 @@
 //! The kernel has all requests of a mount in one line, and each takes time of the engine's thread before the
 //! scheduler knows of it. A group with two hundred callers fills the line again as soon as it is empty, so
 //! that each request of another group waits behind two hundred, whatever the weights say. So a request costs
-//! its group a known time, and while other groups are active, a group that has had more than its weight's part
+//! its group some time, and while other groups are active, a group that has had more than its weight's part
 //! of the thread waits with its next requests. Its callers wait meanwhile, and leave the line to others.
 //!
 //! ```text
@@ -11,9 +11,12 @@
 //!   nothing of others for THINK           ▓▓│▓▓│▓▓│▓▓│▓▓
 //! ```
 //!
-//! A group may be [`AHEAD`] of its part, so that callers who do little wait for nothing. What a request costs is
-//! the mean of what requests took of the thread lately, as that depends on the machine and on how busy it is;
-//! and what the operation takes besides, as known numbers.
+//! What waits in the kernel's line is not seen. So a group leaves a part of the thread free ([`FREE`]) for a
+//! longer time after others were seen last, in which the line becomes empty.
+//!
+//! A group may be [`AHEAD`] of its part, so that callers who do little wait for nothing. What a request costs
+//! is the mean of what requests took of the thread lately, since that depends on the machine and on how busy
+//! it is. Names and attributes cost what they took of their threads, divided by the number of processors.
 //!
 //! What it does not do: divide the disk, or hold requests; the front does.
 
@@ -25,6 +28,12 @@ use std::collections::BTreeMap;
 /// A group is active for this time after its last request.
 const THINK: Duration = Duration::from_ms(4);
 
+/// After this time nothing is kept free for a group that was active.
+const GONE: Duration = Duration::from_ms(100);
+
+/// One part in this many of the thread's time stays free.
+const FREE: u64 = 8;
+
 /// How far a group may be ahead of its part.
 const AHEAD: Duration = Duration::from_us(200);
 
@@ -34,18 +43,23 @@ const AGAIN: Duration = Duration::from_ms(1);
 /// What a request costs as long as nothing is known, and what its cost is taken for at least and at most.
 const USUAL: Duration = Duration::from_us(4);
 const LEAST: Duration = Duration::from_us(1);
-const MOST: Duration = Duration::from_us(16);
+const MOST: Duration = Duration::from_us(100);
 
 /// The number of requests over which the mean is taken.
 const WINDOW: u64 = 64;
 
-/// What names and attributes take besides, in this thread or in another one.
-const NAMES: Duration = Duration::from_us(4);
+/// What an operation takes besides what any request does; `None`: nothing waits for it, or it ends what
+/// others wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Extra {
+    /// Copying so much data, eight bytes in a nanosecond.
+    Data(u64),
+    /// Names or attributes.
+    Names,
+}
 
-/// What an operation takes besides what any request does; `None`: nothing waits for it, or it ends what others
-/// wait for. Data are copied, eight bytes in a nanosecond.
-pub(super) fn extra(operation: &Operation<'_>) -> Option<Duration> {
-    let copied = |bytes: u64| Duration::from_ns(bytes / 8);
+/// See [`Extra`].
+pub(super) const fn extra(operation: &Operation<'_>) -> Option<Extra> {
     Some(match *operation {
         Operation::Init { .. }
         | Operation::Destroy
@@ -55,12 +69,41 @@ pub(super) fn extra(operation: &Operation<'_>) -> Option<Duration> {
         | Operation::Flush { .. }
         | Operation::Release { .. }
         | Operation::ReleaseDir { .. } => return None,
-        Operation::Read { size, .. } | Operation::Write { size, .. } => copied(size.into()),
+        Operation::Read { size, .. } | Operation::Write { size, .. } => Extra::Data(size as u64),
         // Further pieces of a copy do not come through the line.
-        Operation::CopyFileRange { len, .. } => copied(2 * len.min(1 << 20)),
-        Operation::Fsync { .. } | Operation::Fallocate { .. } => Duration::ZERO,
-        _ => NAMES,
+        Operation::CopyFileRange { len, .. } => Extra::Data(if len > PIECE { 2 * PIECE } else { 2 * len }),
+        Operation::Fsync { .. } | Operation::Fallocate { .. } => Extra::Data(0),
+        _ => Extra::Names,
     })
+}
+
+/// The first piece of a copy.
+const PIECE: u64 = 1 << 20;
+
+/// A mean over [`WINDOW`] things.
+#[derive(Debug)]
+struct Mean {
+    each: Duration,
+    /// How many there were since `all` was what they had taken.
+    count: u64,
+    all: Duration,
+}
+
+impl Mean {
+    /// They have taken this until now, in all.
+    fn learn(&mut self, all: Duration) {
+        if self.count >= WINDOW {
+            let each = all.saturating_sub(self.all) / self.count;
+            self.each = (self.each * 7 + each.clamp(LEAST, MOST)) / 8;
+            (self.count, self.all) = (0, all);
+        }
+    }
+}
+
+impl Default for Mean {
+    fn default() -> Self {
+        Self { each: USUAL, count: 0, all: Duration::ZERO }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -71,34 +114,23 @@ struct Share {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Shares {
     groups: BTreeMap<GroupId, Share>,
-    mean: Duration,
-    /// How many requests were done since `busy` was what the thread had taken.
-    count: u64,
-    busy: Duration,
-}
-
-impl Default for Shares {
-    fn default() -> Self {
-        Self { groups: BTreeMap::new(), mean: USUAL, count: 0, busy: Duration::ZERO }
-    }
+    requests: Mean,
+    names: Mean,
 }
 
 impl Shares {
-    /// The engine's thread was busy for this time until now, in all.
-    pub(super) fn learn(&mut self, busy: Duration) {
-        if self.count >= WINDOW {
-            let each = busy.saturating_sub(self.busy) / self.count;
-            self.mean = (self.mean * 7 + each.clamp(LEAST, MOST)) / 8;
-            (self.count, self.busy) = (0, busy);
-        }
+    /// The engine's thread was busy for this time until now, and the processors with names for that.
+    pub(super) fn learn(&mut self, busy: Duration, names: Duration) {
+        self.requests.learn(busy);
+        self.names.learn(names);
     }
 
     /// Whether a request of this group, which has come, may be done; if not, when to ask again.
     pub(super) fn may(&mut self, now: Instant, group: GroupId) -> Result<(), Instant> {
-        let others = self.groups.iter().any(|(other, share)| *other != group && share.is_active(now));
+        let others = self.groups.iter().any(|(other, share)| *other != group && share.is_active(now, GONE));
         let share = self.groups.entry(group).or_insert(Share { until: now, last: now });
         share.last = now;
         if !others || share.until <= now + AHEAD {
@@ -108,17 +140,29 @@ impl Shares {
     }
 
     /// It is done, and takes this besides what any request does.
-    pub(super) fn charge(&mut self, now: Instant, groups: &Groups, group: GroupId, extra: Duration) {
-        self.count += 1;
+    pub(super) fn charge(&mut self, now: Instant, groups: &Groups, group: GroupId, extra: Extra) {
+        self.requests.count += 1;
+        self.names.count += u64::from(extra == Extra::Names);
         if self.groups.len() > 1 {
-            self.groups.retain(|_, share| share.is_active(now) || share.until > now);
+            self.groups.retain(|_, share| share.is_active(now, GONE) || share.until > now);
         }
         let weight = |group: GroupId| u64::from(groups.weight(group).get());
-        let active = self.groups.iter().filter(|(other, share)| **other != group && share.is_active(now));
-        let others: u64 = active.map(|(other, _)| weight(*other)).sum();
+        let others = |most| {
+            let all = self.groups.iter();
+            let active = all.filter(move |(other, share)| **other != group && share.is_active(now, most));
+            active.map(|(other, _)| weight(*other)).sum::<u64>()
+        };
+        let cost = self.requests.each
+            + match extra {
+                Extra::Data(bytes) => Duration::from_ns(bytes / 8),
+                Extra::Names => self.names.each,
+            };
         let own = weight(group).max(1);
-        let cost = self.mean + extra;
-        let takes = if others == 0 { Duration::ZERO } else { cost * (own + others) / own };
+        let takes = match (others(THINK), others(GONE)) {
+            (0, 0) => Duration::ZERO,
+            (0, _) => cost * FREE / (FREE - 1),
+            (active, _) => cost * (own + active) / own,
+        };
         if let Some(share) = self.groups.get_mut(&group) {
             share.until = share.until.max(now) + takes;
         }
@@ -126,7 +170,7 @@ impl Shares {
 }
 
 impl Share {
-    fn is_active(&self, now: Instant) -> bool {
-        now.saturating_since(self.last) < THINK
+    fn is_active(&self, now: Instant, most: Duration) -> bool {
+        now.saturating_since(self.last) < most
     }
 }

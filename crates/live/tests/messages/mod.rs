@@ -2,7 +2,8 @@
 //! number one that is right, one that is refused and one that is malformed. A new number is among them by
 //! itself.
 //!
-//! Bytes are put together by hand here, after the protocols' descriptions, and not by the code that is tested.
+//! Bytes are put together by hand here, after the protocols' descriptions, and not by the code that is
+//! tested.
 
 #![allow(dead_code, reason = "no user of this module needs all of it")]
 

@@ -8,8 +8,9 @@ use crate::engine::Context;
 use crate::fuse::callers::is_ending;
 use crate::fuse::protocol::{Header, Operation, opcode};
 use crate::fuse::shares::{Shares, extra};
-use fairhead_core::units::{GroupId, Instant};
+use fairhead_core::units::{Duration, GroupId, Instant};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering;
 
 /// A request that waits.
 #[derive(Debug)]
@@ -87,7 +88,8 @@ impl<T: Tree> FuseFront<T> {
     /// Those continue whose groups may.
     pub(super) fn continue_held_back(&mut self, context: &mut Context) {
         let now = context.now;
-        self.held_back.shares.learn(context.busy);
+        let names = Duration::from_ns(self.channel.names_ns.load(Ordering::Relaxed) / self.processors);
+        self.held_back.shares.learn(context.busy, names);
         let due: Vec<GroupId> =
             self.held_back.lines.iter().filter(|(_, line)| line.at <= now).map(|(group, _)| *group).collect();
         for group in due {
