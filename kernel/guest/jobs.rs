@@ -12,15 +12,15 @@
 //! ```
 //!
 //! The rest is from the job file: `numjobs`, `iodepth` (1: plain calls; more: Linux AIO), `thinktime`,
-//! `rate`, `start_delay`, `prioclass`, `prio`, `time_based` with `runtime`, `direct` (0: through the page cache
-//! of the device), `fsync`. A client without `time_based` ends with its plan. One with it continues the run of
-//! calls that its plan ends with; a plan that ends otherwise and is too short is an error. Clients start one
-//! after the other, as in the lab.
+//! `rate`, `start_delay`, `prioclass`, `prio`, `time_based` with `runtime`, `direct` (0: through the page
+//! cache of the device), `fsync`. A client without `time_based` ends with its plan. One with it continues the
+//! run of calls that its plan ends with; a plan that ends otherwise and is too short is an error. Clients
+//! start one after the other, as in the lab.
 //!
 //! A line for each client says what it did, and one more for `NAME/sync` how long its fsyncs took:
 //!
 //! ```text
-//! client NAME start_ns elapsed_ns bytes calls lat_sum_ns lat_max_ns lat_p50_ns lat_p99_ns late_sum_ns late_max_ns
+//! client NAME start_ns elapsed_ns bytes calls lat_sum_ns lat_max_ns p50_ns p99_ns late_sum_ns late_max_ns
 //! ```
 //!
 //! The percentiles are those of the reads; of the writes if there was no read. A call of a client with a rate

@@ -1,12 +1,12 @@
-//! `cargo xtask kernel compare LAB.csv GUEST.csv [--list PERCENT] [--check]`: the lab beside a guest, client by
-//! client, from the rows of `bench/guest.sh`.
+//! `cargo xtask kernel compare LAB.csv GUEST.csv [--list PERCENT] [--check]`: the lab beside a guest, client
+//! by client, from the rows of `bench/guest.sh`.
 //!
 //! ```text
 //! disk,job,scheduler,client,start_ns,elapsed_ns,bytes,calls,mean_ns,max_ns[,offset,p50_ns,p99_ns,late_mean_ns,late_max_ns]
 //! ```
 //!
-//! A *figure* is one number of one client in one cell (disk, job, scheduler). Where a cell was run with several
-//! start offsets, both sides are medians over the offsets that both have.
+//! A *figure* is one number of one client in one cell (disk, job, scheduler). Where a cell was run with
+//! several start offsets, both sides are medians over the offsets that both have.
 //!
 //! | kind | which clients | unit |
 //! |---|---|---|
@@ -16,8 +16,8 @@
 //! | late | with a rate, where the lab knows it: the largest lateness of a call; 1 ms does not count | ms |
 //!
 //! The error of a figure is how far the lab's is from the guest's, in percent of the guest's. A figure whose
-//! values differ by more than 10 % over the guest's offsets is *chaotic*; the lab then has to give values of the
-//! same range, and the figure is *apart* if the two ranges do not meet.
+//! values differ by more than 10 % over the guest's offsets is *chaotic*; the lab then has to give values of
+//! the same range, and the figure is *apart* if the two ranges do not meet.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -140,7 +140,8 @@ fn figures(client: &str, n: &[u64], is_guest: bool) -> Vec<(Kind, f64)> {
 fn read(text: &str, name: &str, is_guest: bool) -> Result<BTreeMap<(Place, u64), f64>, String> {
     let mut all = BTreeMap::new();
     for (i, line) in text.lines().enumerate() {
-        let wrong = || format!("{name}, line {}: want 10 or 15 fields, of which numbers from the 5th on", i + 1);
+        let wrong =
+            || format!("{name}, line {}: want 10 or 15 fields, of which numbers from the 5th on", i + 1);
         let words: Vec<&str> = line.split(',').collect();
         if !matches!(words.len(), 10 | 15) {
             return Err(wrong());
@@ -160,12 +161,18 @@ fn read(text: &str, name: &str, is_guest: bool) -> Result<BTreeMap<(Place, u64),
 const UNKNOWN: u64 = u64::MAX;
 
 /// A whole number, which awk may have written with an exponent; `-` is unknown.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds of a run of seconds")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "nanoseconds of a run of seconds"
+)]
 fn whole(word: &str) -> Option<u64> {
     if word == "-" {
         return Some(UNKNOWN);
     }
-    word.parse().ok().or_else(|| word.parse::<f64>().ok().filter(|x| (0.0..1e18).contains(x)).map(|x| x as u64))
+    word.parse()
+        .ok()
+        .or_else(|| word.parse::<f64>().ok().filter(|x| (0.0..1e18).contains(x)).map(|x| x as u64))
 }
 
 /// The figures that both sides have. A lateness that only one side has stands beside none.
@@ -265,13 +272,17 @@ fn tables(figures: &BTreeMap<Place, Figure>) -> String {
     let mut worst: Vec<(&Place, &Figure)> = shares.filter(|(p, f)| f.error(p.4) > CHAOTIC).collect();
     worst.sort_by(|a, b| b.1.error(b.0.4).total_cmp(&a.1.error(a.0.4)));
     let _ = write!(out, "\nThe largest errors, of {} beyond {CHAOTIC} %:\n", worst.len());
-    out.push_str("\n| disk | job | scheduler | client | guest | lab | off by, % |\n|---|---|---|---|---:|---:|---:|\n");
+    out.push_str(
+        "\n| disk | job | scheduler | client | guest | lab | off by, % |\n|---|---|---|---|---:|---:|---:|\n",
+    );
     for ((disk, job, sched, client, kind), figure) in worst.into_iter().take(LISTED) {
         let (guest, lab) = (median(&figure.guest), median(&figure.lab));
         let unit = if *kind == Kind::Start { " ms" } else { "" };
         let off = short(figure.error(*kind));
-        let _ =
-            writeln!(out, "| {disk} | {job} | {sched} | {client} | {guest:.2}{unit} | {lab:.2}{unit} | {off} |");
+        let _ = writeln!(
+            out,
+            "| {disk} | {job} | {sched} | {client} | {guest:.2}{unit} | {lab:.2}{unit} | {off} |"
+        );
     }
     out
 }
@@ -302,7 +313,8 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
     let figures = pair(&rows(guest, true)?, &rows(lab, false)?);
     match options {
         ["--list", percent] => {
-            let percent = percent.parse().map_err(|_| format!("--list {percent}: want a number of percent"))?;
+            let percent =
+                percent.parse().map_err(|_| format!("--list {percent}: want a number of percent"))?;
             print!("{}", list(&figures, percent));
         }
         [] | ["--check"] => {
@@ -359,7 +371,8 @@ mod tests {
     #[test]
     fn buckets_are_those_of_fio() {
         // Below 128 each number has its own; 516,095 is a percentile that the lab has printed.
-        for (ns, top) in [(0, 0), (127, 127), (128, 129), (129, 129), (514_805, 516_095), (516_096, 520_191)] {
+        for (ns, top) in [(0, 0), (127, 127), (128, 129), (129, 129), (514_805, 516_095), (516_096, 520_191)]
+        {
             assert_eq!(bucket_top(ns), top, "{ns}");
         }
     }
@@ -374,7 +387,8 @@ mod tests {
                    d,j,none,app,0,550000000,655360,40,1,2\n";
         let all = compared(guest, lab);
         // Both together are off by 2 %; B alone by 200 %.
-        let errors: Vec<(&str, f64)> = all.iter().map(|(p, f)| (p.3.as_str(), f.error(p.4).round())).collect();
+        let errors: Vec<(&str, f64)> =
+            all.iter().map(|(p, f)| (p.3.as_str(), f.error(p.4).round())).collect();
         assert_eq!(errors, [("A", 0.0), ("B", 200.0), ("app", 10.0)]);
         assert_eq!(list(&all, 50.0), "d j none\n");
         assert_eq!(list(&all, 250.0), "");

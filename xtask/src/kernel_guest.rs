@@ -208,7 +208,8 @@ fn shares(said: &str) -> Vec<(String, u64, f64)> {
         let mut words = run.split(", ").skip(1);
         let (scheduler, requests) = (words.next()?, words.next()?.strip_prefix("nr_requests ")?);
         let rates: Vec<f64> = readers.split_whitespace().filter_map(|r| r.parse().ok()).collect();
-        let (most, least) = (rates.iter().copied().reduce(f64::max)?, rates.iter().copied().reduce(f64::min)?);
+        let (most, least) =
+            (rates.iter().copied().reduce(f64::max)?, rates.iter().copied().reduce(f64::min)?);
         Some((scheduler.to_owned(), requests.parse().ok()?, most / least.max(1.0)))
     };
     said.lines().filter_map(of).collect()

@@ -313,7 +313,8 @@ impl Queue {
 
     /// Whether the settings have fewer requests than can be written, and the queue has more.
     fn has_more_requests(&self, settings: &Settings) -> bool {
-        let wanted = settings.values.get("nr_requests").filter(|n| n.parse().is_ok_and(|n: i64| n < WRITABLE_MIN));
+        let wanted =
+            settings.values.get("nr_requests").filter(|n| n.parse().is_ok_and(|n: i64| n < WRITABLE_MIN));
         wanted.is_some_and(|wanted| self.read("nr_requests").is_ok_and(|present| present != *wanted))
     }
 
@@ -372,7 +373,8 @@ mod tests {
         assert!(!missing.is_gone);
     }
 
-    /// The kernel gives 2 requests with a scheduler to a disk with one tag, and makes 4 of a 2 that is written.
+    /// The kernel gives 2 requests with a scheduler to a disk with one tag, and makes 4 of a 2 that is
+    /// written.
     #[test]
     fn two_requests_are_put_back_by_choosing_the_scheduler_again() {
         let folder = tempfile::tempdir().unwrap();

@@ -4,8 +4,8 @@
 //! is not known comes back with the nearest one that is. Values are those of the kernel's files: whole
 //! numbers, with the unit of the file. A time with a unit, such as `8ms`, is converted.
 //!
-//! With a scheduler comes a number of requests, on a disk whose driver has so few tags that the scheduler would
-//! have no choice (`requests`).
+//! With a scheduler comes a number of requests, on a disk whose driver has so few tags that the scheduler
+//! would have no choice (`requests`).
 //!
 //! A value out of its range ([`ranges`](crate::ranges)) is refused.
 //

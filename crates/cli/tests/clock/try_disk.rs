@@ -117,7 +117,7 @@ fn without_requests_nothing_is_said_and_everything_goes_back() {
 }
 
 /// Waits until the disk has this scheduler.
-/// A loop device has 128 tags: under none it takes at most so many requests, under a scheduler more.
+/// A loop device has 128 tags: under none it takes no more requests than that, under a scheduler it does.
 #[test]
 fn requests_of_one_scheduler_are_not_set_under_another() {
     let folder = tempfile::tempdir().unwrap();

@@ -54,7 +54,8 @@ pub(super) fn requests_few(machine: &Machine, findings: &mut Vec<Finding>) {
 fn no_choice(disk: &Disk, requests: i64) -> Finding {
     let scheduler = disk.scheduler.as_deref().unwrap_or_default();
     let what = format!("{} has {requests} requests in its queue, from which {scheduler} chooses.", disk.name);
-    let mut why = "A program that waits for one of them is not known to the scheduler: it can starve.".to_owned();
+    let mut why =
+        "A program that waits for one of them is not known to the scheduler: it can starve.".to_owned();
     let recorded = requests::recorded(disk, scheduler);
     if !recorded.is_empty() {
         let _ = write!(why, " {recorded} (Linux 6.12, docs/reports/bfq-nr-requests-2.md).");

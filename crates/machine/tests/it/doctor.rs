@@ -368,10 +368,16 @@ fn two_requests_are_found_with_both_figures() {
         let findings = root.findings();
         let found = findings.iter().find(|f| f.check == "requests-few").expect("it is found").clone();
         let place = format!("/sys/block/{name}/queue");
-        assert_eq!(found.what, format!("{name} has 2 requests in its queue, from which {scheduler} chooses."));
+        assert_eq!(
+            found.what,
+            format!("{name} has 2 requests in its queue, from which {scheduler} chooses.")
+        );
         assert_eq!(found.mend, format!("echo 64 > {place}/nr_requests"));
         // The kernel makes 4 of a 2 that is written.
-        assert_eq!(found.undo, format!("echo none > {place}/scheduler && echo {scheduler} > {place}/scheduler"));
+        assert_eq!(
+            found.undo,
+            format!("echo none > {place}/scheduler && echo {scheduler} > {place}/scheduler")
+        );
         found.why
     };
     let has = |why: &str, figures: &[String]| {
@@ -385,7 +391,10 @@ fn two_requests_are_found_with_both_figures() {
     has(&why("sda", "bfq"), &["bfq", "bfq@64"].map(|s| format!("{:.0}", total(s))));
     for (disk, name) in [("microsd_a1", "sdc"), ("sata2009", "sda")] {
         let start = |scheduler| recorded(disk, "start", scheduler).1;
-        has(&why(name, "mq-deadline"), &["mq-deadline", "mq-deadline@64"].map(|s| format!("{:.0} ms", start(s))));
+        has(
+            &why(name, "mq-deadline"),
+            &["mq-deadline", "mq-deadline@64"].map(|s| format!("{:.0} ms", start(s))),
+        );
     }
     // Nothing was recorded of kyber, so no figure is given.
     assert!(!why("sdc", "kyber").contains("MiB/s"));
