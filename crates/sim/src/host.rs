@@ -33,6 +33,7 @@
 //= docs/reference/hosts.md#processors-and-costs, docs/reference/hosts.md#submission-paths
 
 mod cores;
+mod memory;
 
 use crate::job::time_value;
 pub use cores::{Cores, Elevator, Lock};
@@ -107,6 +108,10 @@ pub struct Host {
     pub dirty_background_pct: u8,
     /// Above this share of memory, in percent, processes that dirty pages are held back.
     pub dirty_pct: u8,
+    /// The background limit in bytes in place of `dirty_background_pct`; 0: the share holds.
+    pub dirty_background_bytes: u64,
+    /// The limit in bytes in place of `dirty_pct`; 0: the share holds.
+    pub dirty_bytes: u64,
     /// How often the flusher looks for old dirty pages.
     pub flush_interval: Duration,
     /// How old a dirty file has to be to be written then.
@@ -262,6 +267,8 @@ impl Host {
             //= docs/reference/hosts.md#dirty-pages-and-flusher
             dirty_background_pct: 10,
             dirty_pct: 40,
+            dirty_background_bytes: 0,
+            dirty_bytes: 0,
             flush_interval: Duration::from_secs(5),
             dirty_expire: Duration::from_secs(30),
             flusher: Flusher::Pdflush,
@@ -512,9 +519,13 @@ impl Host {
                 let none = || wrong("only hosts of the multi-queue layer (2020) count in these");
                 self.multi_queue.as_mut().ok_or_else(none)?.hz = hz;
             }
+            Some((name, value)) if memory::SETTINGS.contains(&name) => {
+                self.set_memory(name, value).map_err(|e| wrong(&e))?;
+            }
             _ => {
                 return Err(wrong(
-                    "there are path=TIME, path_jitter=TIME, start_gap=TIME, starts=reversed and hz=N",
+                    "there are path=TIME, path_jitter=TIME, start_gap=TIME, starts=reversed, hz=N, \
+                     dirty_bytes=SIZE, dirty_background_bytes=SIZE and read_ahead_kb=N",
                 ));
             }
         }

@@ -411,8 +411,8 @@ impl Machine<'_> {
                 return Step::Blocked;
             }
             l.all_handed_in = true;
-            if self.cache.wait_for_writes(call.file, lane) {
-                self.why(|why| why.waits_for_writes(lane, call.file));
+            if self.cache.wait_for_writes(call.file, range, lane) {
+                self.why(|why| why.waits_for_writes(lane, call.file, range));
                 return Step::Blocked;
             }
         }

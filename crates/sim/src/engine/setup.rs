@@ -41,8 +41,7 @@ impl<'a> Machine<'a> {
         let mut queue = Disks::new(&wanted_disks(scenario)?, host, sizes, trace)?;
         groups::give(&mut groups, &mut queue)?;
         let files = Files::place(jobs, queue.all_facts().map(|f| f.capacity), scenario.seed)?;
-        let limits = (host.dirty_background_pct, host.dirty_pct);
-        let cache = Cache::new(host.memory, files.files.len(), limits);
+        let cache = Cache::new(host.memory, files.files.len(), host.dirty_limits());
         let (mut clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
         let (traces, replays) = (traced::traces(&mut clients)?, replays(scenario)?);
         for client in &mut clients {
