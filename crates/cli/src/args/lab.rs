@@ -28,6 +28,8 @@ pub(crate) struct RunArgs {
     /// disk preset, 2020 for a disk from a file. Settings follow after commas, as in 2020,path=60us. path:
     /// the time that a request takes to reach the disk, and again its completion to come back, for disks
     /// behind a loop device, FUSE or NBD (default 0). hz: the kernel's timer ticks per second (default 250).
+    /// dirty_bytes and dirty_background_bytes: how much may be dirty in memory, as in /proc/sys/vm (default: 20
+    /// and 10 % of 1 GiB). read_ahead_kb: the largest window of read-ahead (default 128).
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
     /// The schedulers to compare (`fairhead list schedulers`), or libraries with a scheduler of your own,

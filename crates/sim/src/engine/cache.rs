@@ -53,6 +53,8 @@ struct Frame {
     flags: u8,
     /// The control group that made it dirty first, if that is tracked.
     dirtier: Option<GroupId>,
+    /// How many pages had become dirty when it did.
+    stamp: u32,
 }
 
 /// A write in flight, of some pages of a file.
@@ -110,6 +112,8 @@ pub(super) struct Cache {
     pub(super) dirty: u32,
     /// Pages being written.
     pub(super) writeback: u32,
+    /// Pages that have become dirty so far.
+    pub(super) dirtied: u64,
     seq: u64,
     /// Above the first the flusher works, above the second no process may dirty more; in pages.
     pub(super) dirty_background: u32,
@@ -135,6 +139,7 @@ impl Cache {
             dirty_files: VecDeque::new(),
             dirty: 0,
             writeback: 0,
+            dirtied: 0,
             seq: 0,
             dirty_background: background,
             dirty_hard: hard,
@@ -146,6 +151,12 @@ impl Cache {
     /// How many pages fit.
     pub(super) const fn capacity(&self) -> u32 {
         self.capacity
+    }
+
+    /// Whether pages of the file are dirty or being written.
+    pub(super) fn is_dirty(&self, file: u32) -> bool {
+        let mapping = &self.files[file as usize];
+        !mapping.dirty.is_empty() || !mapping.flights.is_empty()
     }
 
     /// How many pages of the file are in memory.
@@ -173,7 +184,7 @@ impl Cache {
             self.stats.evicted += 1;
             self.drop_frame(self.oldest);
         }
-        let frame = Frame { file, page, older: NONE, newer: NONE, flags, dirtier: None };
+        let frame = Frame { file, page, older: NONE, newer: NONE, flags, dirtier: None, stamp: 0 };
         let index = if let Some(f) = self.free.pop() {
             self.frames[f as usize] = frame;
             f
@@ -251,10 +262,13 @@ impl Cache {
             }
             None => self.add(file, page, DIRTY | UPTODATE),
         }
-        if let Some(f) = self.frame(file, page) {
-            self.frames[f as usize].dirtier = dirtier;
-        }
         self.dirty += 1;
+        self.dirtied += 1;
+        if let Some(f) = self.frame(file, page) {
+            let stamp = self.stamp();
+            let frame = &mut self.frames[f as usize];
+            (frame.dirtier, frame.stamp) = (dirtier, stamp);
+        }
         let mapping = &mut self.files[file as usize];
         mapping.dirty.insert(page);
         if mapping.dirtied.is_none() {
@@ -269,6 +283,18 @@ impl Cache {
             return None;
         }
         self.files[file as usize].dirty.range(from..to).next().copied()
+    }
+
+    /// A stamp of now, for [`Self::is_dirty_since`].
+    #[allow(clippy::cast_possible_truncation, reason = "stamps are compared with wrap-around")]
+    pub(super) const fn stamp(&self) -> u32 {
+        self.dirtied as u32
+    }
+
+    /// Whether the page became dirty after that.
+    pub(super) fn is_dirty_since(&self, file: u32, page: u32, stamp: u32) -> bool {
+        let frame = self.frame(file, page).map(|f| &self.frames[f as usize]);
+        frame.is_some_and(|f| f.stamp.wrapping_sub(stamp).wrapping_sub(1) < 1 << 31)
     }
 
     /// A write of these dirty pages has been handed in.
@@ -507,6 +533,18 @@ mod tests {
         assert!(woken.is_empty(), "pages 10 and 11 are not waited for");
         cache.write_done(1, 20, 2, &mut woken);
         assert_eq!(woken, [7]);
+    }
+
+    #[test]
+    fn a_page_is_dirty_since_it_was_made_so() {
+        let mut cache = holding(100);
+        cache.set_dirty(T, 1, 5, None);
+        let before = cache.stamp();
+        cache.set_dirty(T, 1, 5, None);
+        cache.set_dirty(T, 1, 6, None);
+        let is_new = [5, 6, 7].map(|page| cache.is_dirty_since(1, page, before));
+        assert_eq!(is_new, [false, true, false]);
+        assert!(!cache.is_dirty_since(1, 6, cache.stamp()));
     }
 
     #[test]

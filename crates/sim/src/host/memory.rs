@@ -36,6 +36,15 @@ impl Host {
         (in_pages(background), in_pages(hard))
     }
 
+    /// How many pages a window of read-ahead may have that is as long as its call, where the call is longer
+    /// than the largest window: as many as a request has, on hosts of the multi-queue layer; 0 on others.
+    ///
+    /// Traced on Linux 6.18: calls of 1 MiB are read in requests of 1 MiB where `read_ahead_kb` is 128.
+    //= docs/reference/hosts.md#page-cache-and-readahead
+    pub(crate) const fn read_with_call(&self) -> u32 {
+        if self.multi_queue.is_some() { self.max_request.0 / 8 } else { 0 }
+    }
+
     /// Changes a setting of [`SETTINGS`].
     pub(super) fn set_memory(&mut self, name: &str, value: &str) -> Result<(), String> {
         if name == "read_ahead_kb" {

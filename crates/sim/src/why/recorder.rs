@@ -581,7 +581,7 @@ impl Recorder {
                 return;
             }
             Owner::Read { file, first, count } => (false, file, first, count),
-            Owner::Write { file, first, count } => (true, file, first, count),
+            Owner::Write { file, first, count, .. } => (true, file, first, count),
         };
         let end = first + count;
         // A lane that waits for a part already inserted waits for this one, too.
