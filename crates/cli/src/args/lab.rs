@@ -30,7 +30,9 @@ pub(crate) struct RunArgs {
     /// (default for NVMe presets: 2023). nr_requests: the number of requests, as in sysfs (default: what the
     /// disk's driver and the scheduler have). path: the time that a request takes to reach the disk, and
     /// again its completion to come back, for disks behind a loop device, FUSE or NBD (default 0). hz: the
-    /// kernel's timer ticks per second (default 250).
+    /// kernel's timer ticks per second (default 250). dirty_bytes and dirty_background_bytes: how much may be
+    /// dirty in memory, as in /proc/sys/vm (default: 20 and 10 % of 1 GiB). read_ahead_kb: the largest window
+    /// of read-ahead (default 128).
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
     /// The schedulers to compare (`fairhead list schedulers`), or libraries with a scheduler of your own,

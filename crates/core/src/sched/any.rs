@@ -436,6 +436,12 @@ impl Scheduler for AnyScheduler {
     fn has_room(&self, rq: &Request) -> bool {
         each!(self, s => s.has_room(rq))
     }
+    fn depth_for(&self, rq: &Request) -> u32 {
+        each!(self, s => s.depth_for(rq))
+    }
+    fn has_room_below(&self, rq: &Request, depth: u32) -> bool {
+        each!(self, s => s.has_room_below(rq, depth))
+    }
     fn chooses_groups(&self) -> bool {
         each!(self, s => s.chooses_groups())
     }

@@ -122,6 +122,18 @@ pub trait Scheduler: Sized {
         true
     }
 
+    /// How many requests of this one's kind may have tags before it has to wait for one. A thread that waits
+    /// asks once, before it waits, and then [`Self::has_room_below`].
+    fn depth_for(&self, _rq: &Request) -> u32 {
+        u32::MAX
+    }
+
+    /// Whether a request like this one may have a tag now, with the depth that was found before it had to
+    /// wait.
+    fn has_room_below(&self, rq: &Request, _depth: u32) -> bool {
+        self.has_room(rq)
+    }
+
     /// Whether the next request of the task that sent `done`, if it came at once, would be issued before
     /// everything that waits.
     ///

@@ -174,6 +174,7 @@ fn quicker(host: &Host) -> Host {
         think: part(host.think),
         buffered: part(host.buffered),
         copy: part(host.copy),
+        write_page: part(host.write_page),
         allocate: part(host.allocate),
         hole: part(host.hole),
         cores: host.cores.as_ref().map(cores),

@@ -9,6 +9,7 @@
 //!   read  ──► page there? ──no──► window ──► requests ──► wait for this page ──┐
 //!               │ yes: next page ◄─────────────────────────────────────────────┘
 //!   write ──► pages dirty ──► above 40 % of memory? ──yes──► write 1536 pages in one's own name, or wait 100 ms, and look again
+//!                             since 3.2: near 20 %?   ──yes──► pause, as `balance` says
 //! ```
 //!
 //! Metadata reads are not modelled: what a file system knows of its files is taken as cached.
@@ -37,10 +38,6 @@ const LOOK_EVERY_WHEN_EXCEEDED: u32 = 8;
 /// How many pages a client beyond the limit writes before it may go on.
 //= linux-2.6.9 mm/page-writeback.c sync_writeback_pages
 const DUTY: u32 = LOOK_EVERY * 3 / 2;
-/// How long a client beyond the limit sleeps before it looks again ([`Throttle::Sleep`]).
-//= linux-3.2 mm/page-writeback.c, pauses of around 10 ms are aimed at
-const PAUSE: Duration = Duration::from_ms(10);
-
 impl Machine<'_> {
     pub(super) fn begin_pages(&mut self, lane: u32) {
         let l = &mut self.lanes[lane as usize];
@@ -111,7 +108,8 @@ impl Machine<'_> {
         if self.queue.is_congested(self.files.disk_of(call.file), true) {
             return;
         }
-        let limit = page.saturating_add(self.host.read_ahead * 4);
+        let limit =
+            page.saturating_add(self.host.read_ahead.saturating_mul(4).max(self.host.read_with_call()));
         let missing = (page + 1..limit).find(|&p| self.cache.flags(call.file, p).is_none()).unwrap_or(limit);
         let ahead = &mut self.clients[l.client as usize].ahead[call.slot as usize];
         if let Some(window) = ahead.on_marker(page, wanted, missing) {
@@ -266,7 +264,7 @@ impl Machine<'_> {
                 _ => {}
             }
             self.set_dirty(call.file, page, dirtier);
-            self.clients[index].dirtied += 1;
+            self.clients[index].debt.pages += 1;
             self.lanes[lane as usize].page += 1;
         }
         Step::Go(Phase::Balance)
@@ -289,18 +287,47 @@ impl Machine<'_> {
 
     /// Looks at the limits on dirty pages, if enough have been dirtied since the last time.
     pub(super) fn balance(&mut self, lane: u32) -> Step {
+        match self.host.throttle {
+            Throttle::Sleep => self.pause_dirtier(lane),
+            Throttle::WriteBack => self.look_at_duty(lane),
+        }
+    }
+
+    /// A client pauses for what it has dirtied, so that the disk keeps up (Linux 3.2 and later).
+    fn pause_dirtier(&mut self, lane: u32) -> Step {
+        let (now, occupied) = (self.clock.now, self.cache.dirty + self.cache.writeback);
+        let index = self.lanes[lane as usize].client as usize;
+        if !self.clients[index].debt.is_due() {
+            return self.after_balance(lane);
+        }
+        if self.cache.dirty > self.cache.dirty_background {
+            self.wake_flusher();
+        }
+        self.balance.look(now, self.cache.stats.pages_written, self.cache.dirtied, occupied);
+        let Some(until) = self.balance.pause(now, occupied, &mut self.clients[index].debt) else {
+            return self.after_balance(lane);
+        };
+        if std::mem::replace(&mut self.lanes[lane as usize].duty, 1) == 0 {
+            self.cache.stats.throttled += 1;
+        }
+        self.why(|why| why.waits(lane, Wait::Throttle));
+        self.sleep(lane, until);
+        Step::Blocked
+    }
+
+    fn look_at_duty(&mut self, lane: u32) -> Step {
         let index = self.lanes[lane as usize].client as usize;
         if !self.cache.limit_exceeded && self.cache.dirty + self.cache.writeback > self.cache.dirty_hard {
             self.cache.limit_exceeded = true;
         }
         let every = if self.cache.limit_exceeded { LOOK_EVERY_WHEN_EXCEEDED } else { LOOK_EVERY };
-        if self.clients[index].dirtied < every {
+        if self.clients[index].debt.pages < every {
             return self.after_balance(lane);
         }
         // Pages on their way to the disk count as well: they occupy memory until they are written.
         if self.cache.dirty + self.cache.writeback <= self.cache.dirty_hard {
             self.cache.limit_exceeded = false;
-            self.clients[index].dirtied = 0;
+            self.clients[index].debt.pages = 0;
             if self.cache.dirty > self.cache.dirty_background {
                 self.wake_flusher();
             }
@@ -310,15 +337,7 @@ impl Machine<'_> {
         if self.lanes[lane as usize].duty == 0 {
             self.cache.stats.throttled += 1;
         }
-        match self.host.throttle {
-            Throttle::Sleep => {
-                self.lanes[lane as usize].duty = 1;
-                self.why(|why| why.waits(lane, Wait::Throttle));
-                self.sleep(lane, self.clock.now + PAUSE);
-                Step::Blocked
-            }
-            Throttle::WriteBack => self.do_duty(lane),
-        }
+        self.do_duty(lane)
     }
 
     /// A client beyond the limit writes pages itself.
@@ -327,7 +346,7 @@ impl Machine<'_> {
             let l = &mut self.lanes[lane as usize];
             let index = l.client as usize;
             if l.duty >= DUTY {
-                self.clients[index].dirtied = 0;
+                self.clients[index].debt.pages = 0;
                 return self.after_balance(lane);
             }
             let Some(mut pass) = l.pass.take().or_else(|| self.next_pass(self.clock.now)) else {
@@ -337,7 +356,15 @@ impl Machine<'_> {
             let client = &self.clients[index];
             let prio = client.job.prio.unwrap_or_default();
             let (task, group) = (client.task, client.group);
-            let writer = Writer { thread: lane, task, group, prio, sync: false, nonblocking: false };
+            let writer = Writer {
+                thread: lane,
+                task,
+                group,
+                prio,
+                sync: false,
+                nonblocking: false,
+                page: Duration::ZERO,
+            };
             let before = pass.written;
             let end = self.write_pass(&mut pass, writer);
             self.queue.end_batch(self.clock.now);
@@ -387,14 +414,17 @@ impl Machine<'_> {
         let l = &mut self.lanes[lane as usize];
         let (call, range) = (l.call, (l.page, l.page_end));
         if !l.all_handed_in {
-            let mut pass = l.pass.take().unwrap_or_else(|| Pass::of_range(call.file, range.0, range.1));
+            // What others make dirty meanwhile is not waited for: else a sync would not end before them.
+            let now = self.cache.stamp();
+            let mut pass = l.pass.take().unwrap_or_else(|| Pass::of_range(call.file, range, now));
             let client = &self.clients[l.client as usize];
             let prio = client.job.prio.unwrap_or_default();
             // A direct write that goes through the cache keeps the class of direct writes.
             let direct_sync = client.job.direct_write_sync.unwrap_or(self.host.direct_write_sync);
             let sync = !l.through_cache || direct_sync;
             let (task, group) = (client.task, client.group);
-            let writer = Writer { thread: lane, task, group, prio, sync, nonblocking: false };
+            let writer =
+                Writer { thread: lane, task, group, prio, sync, nonblocking: false, page: Duration::ZERO };
             let end = self.write_pass(&mut pass, writer);
             if pass.written > 0 {
                 self.wait_for_io();
@@ -411,8 +441,8 @@ impl Machine<'_> {
                 return Step::Blocked;
             }
             l.all_handed_in = true;
-            if self.cache.wait_for_writes(call.file, lane) {
-                self.why(|why| why.waits_for_writes(lane, call.file));
+            if self.cache.wait_for_writes(call.file, range, lane) {
+                self.why(|why| why.waits_for_writes(lane, call.file, range));
                 return Step::Blocked;
             }
         }
@@ -420,6 +450,7 @@ impl Machine<'_> {
             After::Flush if self.flushes(lane) => Step::Go(Phase::Flush),
             After::Flush | After::Done => Step::Done,
             After::Direct => Step::Go(Phase::Direct),
+            After::Open => self.opened(lane),
         }
     }
 

@@ -53,13 +53,32 @@ struct Frame {
     flags: u8,
     /// The control group that made it dirty first, if that is tracked.
     dirtier: Option<GroupId>,
+    /// How many pages had become dirty when it did.
+    stamp: u32,
 }
 
 /// A write in flight, of some pages of a file.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     first: u32,
+    count: u32,
     seq: u64,
+}
+
+/// A thread that waits for the writes of a range that had begun when it asked.
+#[derive(Clone, Copy, Debug)]
+struct SyncWaiter {
+    thread: u32,
+    /// The first page of the range, and the one behind its last.
+    range: (u32, u32),
+    seq: u64,
+}
+
+impl SyncWaiter {
+    fn waits_for(&self, flight: &Flight) -> bool {
+        let (first, end) = self.range;
+        flight.seq <= self.seq && flight.first < end && flight.first + flight.count > first
+    }
 }
 
 /// What the cache knows of one file.
@@ -74,7 +93,7 @@ struct Mapping {
     cursor: u32,
     flights: Vec<Flight>,
     page_waiters: Vec<(u32, u32)>,
-    sync_waiters: Vec<(u64, u32)>,
+    sync_waiters: Vec<SyncWaiter>,
 }
 
 /// The cache.
@@ -93,6 +112,8 @@ pub(super) struct Cache {
     pub(super) dirty: u32,
     /// Pages being written.
     pub(super) writeback: u32,
+    /// Pages that have become dirty so far.
+    pub(super) dirtied: u64,
     seq: u64,
     /// Above the first the flusher works, above the second no process may dirty more; in pages.
     pub(super) dirty_background: u32,
@@ -103,12 +124,10 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// A cache of `bytes` bytes for `files` files. Of its pages these percentages may be dirty: before the
-    /// flusher works, and at most.
-    pub(super) fn new(bytes: u64, files: usize, (background, hard): (u8, u8)) -> Self {
+    /// A cache of `bytes` bytes for `files` files. So many pages may be dirty: before the flusher works, and
+    /// at most.
+    pub(super) fn new(bytes: u64, files: usize, (background, hard): (u32, u32)) -> Self {
         let capacity = u32::try_from(bytes / PAGE_BYTES).unwrap_or(NONE - 1).max(1);
-        let share = |percent: u8| u64::from(capacity) * u64::from(percent) / 100;
-        let pages = |percent: u8| u32::try_from(share(percent)).unwrap_or(u32::MAX);
         Self {
             frames: Vec::new(),
             free: Vec::new(),
@@ -120,9 +139,10 @@ impl Cache {
             dirty_files: VecDeque::new(),
             dirty: 0,
             writeback: 0,
+            dirtied: 0,
             seq: 0,
-            dirty_background: pages(background),
-            dirty_hard: pages(hard),
+            dirty_background: background,
+            dirty_hard: hard,
             limit_exceeded: false,
             stats: CacheStats::default(),
         }
@@ -131,6 +151,12 @@ impl Cache {
     /// How many pages fit.
     pub(super) const fn capacity(&self) -> u32 {
         self.capacity
+    }
+
+    /// Whether pages of the file are dirty or being written.
+    pub(super) fn is_dirty(&self, file: u32) -> bool {
+        let mapping = &self.files[file as usize];
+        !mapping.dirty.is_empty() || !mapping.flights.is_empty()
     }
 
     /// How many pages of the file are in memory.
@@ -158,7 +184,7 @@ impl Cache {
             self.stats.evicted += 1;
             self.drop_frame(self.oldest);
         }
-        let frame = Frame { file, page, older: NONE, newer: NONE, flags, dirtier: None };
+        let frame = Frame { file, page, older: NONE, newer: NONE, flags, dirtier: None, stamp: 0 };
         let index = if let Some(f) = self.free.pop() {
             self.frames[f as usize] = frame;
             f
@@ -236,10 +262,13 @@ impl Cache {
             }
             None => self.add(file, page, DIRTY | UPTODATE),
         }
-        if let Some(f) = self.frame(file, page) {
-            self.frames[f as usize].dirtier = dirtier;
-        }
         self.dirty += 1;
+        self.dirtied += 1;
+        if let Some(f) = self.frame(file, page) {
+            let stamp = self.stamp();
+            let frame = &mut self.frames[f as usize];
+            (frame.dirtier, frame.stamp) = (dirtier, stamp);
+        }
         let mapping = &mut self.files[file as usize];
         mapping.dirty.insert(page);
         if mapping.dirtied.is_none() {
@@ -256,6 +285,18 @@ impl Cache {
         self.files[file as usize].dirty.range(from..to).next().copied()
     }
 
+    /// A stamp of now, for [`Self::is_dirty_since`].
+    #[allow(clippy::cast_possible_truncation, reason = "stamps are compared with wrap-around")]
+    pub(super) const fn stamp(&self) -> u32 {
+        self.dirtied as u32
+    }
+
+    /// Whether the page became dirty after that.
+    pub(super) fn is_dirty_since(&self, file: u32, page: u32, stamp: u32) -> bool {
+        let frame = self.frame(file, page).map(|f| &self.frames[f as usize]);
+        frame.is_some_and(|f| f.stamp.wrapping_sub(stamp).wrapping_sub(1) < 1 << 31)
+    }
+
     /// A write of these dirty pages has been handed in.
     pub(super) fn write_begun(&mut self, file: u32, first: u32, count: u32) {
         for page in first..first + count {
@@ -267,7 +308,7 @@ impl Cache {
         self.seq += 1;
         let seq = self.seq;
         let mapping = &mut self.files[file as usize];
-        mapping.flights.push(Flight { first, seq });
+        mapping.flights.push(Flight { first, count, seq });
         if mapping.dirty.is_empty() {
             mapping.dirtied = None;
             self.dirty_files.retain(|&f| f != file);
@@ -284,10 +325,10 @@ impl Cache {
         let flight = mapping.flights.iter().position(|f| f.first == first).expect("a write that was begun");
         mapping.flights.remove(flight);
         let flights = &mapping.flights;
-        mapping.sync_waiters.retain(|&(seq, thread)| {
-            let waits = flights.iter().any(|f| f.seq <= seq);
+        mapping.sync_waiters.retain(|waiter| {
+            let waits = flights.iter().any(|f| waiter.waits_for(f));
             if !waits {
-                woken.push_back(thread);
+                woken.push_back(waiter.thread);
             }
             waits
         });
@@ -309,13 +350,14 @@ impl Cache {
         self.files[file as usize].page_waiters.push((page, thread));
     }
 
-    /// Whether the thread has to wait for writes of the file that have begun by now; if so it is woken after
-    /// the last.
-    pub(super) fn wait_for_writes(&mut self, file: u32, thread: u32) -> bool {
+    /// Whether the thread has to wait for writes of these pages of the file that have begun by now; if so it
+    /// is woken after the last. Writes of other pages do not matter.
+    pub(super) fn wait_for_writes(&mut self, file: u32, range: (u32, u32), thread: u32) -> bool {
         let mapping = &mut self.files[file as usize];
-        let waits = !mapping.flights.is_empty();
+        let waiter = SyncWaiter { thread, range, seq: self.seq };
+        let waits = mapping.flights.iter().any(|f| waiter.waits_for(f));
         if waits {
-            mapping.sync_waiters.push((self.seq, thread));
+            mapping.sync_waiters.push(waiter);
         }
         waits
     }
@@ -420,8 +462,8 @@ mod tests {
 
     const T: Instant = Instant::EPOCH;
 
-    fn holding(pages: u64) -> Cache {
-        Cache::new(pages * PAGE_BYTES, 2, (10, 20))
+    fn holding(pages: u32) -> Cache {
+        Cache::new(u64::from(pages) * PAGE_BYTES, 2, (pages / 10, pages / 5))
     }
 
     #[test]
@@ -465,7 +507,7 @@ mod tests {
         assert_eq!(cache.next_dirty(1, 0, 100), Some(3));
         cache.write_begun(1, 3, 3);
         assert_eq!((cache.dirty, cache.writeback), (1, 3));
-        assert!(cache.wait_for_writes(1, 42));
+        assert!(cache.wait_for_writes(1, (0, u32::MAX), 42));
         cache.write_begun(1, 7, 1);
         let mut woken = VecDeque::new();
         cache.write_done(1, 3, 3, &mut woken);
@@ -473,6 +515,36 @@ mod tests {
         cache.write_done(1, 7, 1, &mut woken);
         assert_eq!((cache.dirty, cache.writeback), (0, 0));
         assert_eq!(cache.next_dirty_file(T), None);
+    }
+
+    #[test]
+    fn a_thread_waits_for_the_writes_of_its_range_only() {
+        let mut cache = holding(100);
+        for page in [10, 11, 20, 21] {
+            cache.set_dirty(T, 1, page, None);
+        }
+        cache.write_begun(1, 10, 2);
+        cache.write_begun(1, 20, 2);
+        for (range, waits) in [((0, 10), false), ((12, 20), false), ((22, 30), false), ((12, 21), true)] {
+            assert_eq!(cache.wait_for_writes(1, range, 7), waits, "{range:?}");
+        }
+        let mut woken = VecDeque::new();
+        cache.write_done(1, 10, 2, &mut woken);
+        assert!(woken.is_empty(), "pages 10 and 11 are not waited for");
+        cache.write_done(1, 20, 2, &mut woken);
+        assert_eq!(woken, [7]);
+    }
+
+    #[test]
+    fn a_page_is_dirty_since_it_was_made_so() {
+        let mut cache = holding(100);
+        cache.set_dirty(T, 1, 5, None);
+        let before = cache.stamp();
+        cache.set_dirty(T, 1, 5, None);
+        cache.set_dirty(T, 1, 6, None);
+        let is_new = [5, 6, 7].map(|page| cache.is_dirty_since(1, page, before));
+        assert_eq!(is_new, [false, true, false]);
+        assert!(!cache.is_dirty_since(1, 6, cache.stamp()));
     }
 
     #[test]

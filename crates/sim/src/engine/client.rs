@@ -10,14 +10,16 @@
 //! ```
 
 pub(super) use super::action::{Action, Region, Synced, lanes};
+use super::balance::Debt;
 use super::cache::PAGE_SECTORS;
 use super::pattern::{self, Io, Pattern};
 use super::player::{self, Player};
 use super::program::{Running, Step};
-use super::readahead::{self, ReadAhead};
+use super::readahead::ReadAhead;
 use super::reads_again::ReadsAgain;
 use super::startup::{StartUps, Turn};
 use super::steer::{Depth, Floor, Share, Verdict};
+use crate::host::Host;
 use crate::job::{Engine, Job, LatencyTarget, PerOp, Program};
 use crate::metrics::{ClientStats, CpuStats, DEPTHS, OpStats};
 use crate::rng::Rng;
@@ -191,8 +193,9 @@ pub(super) struct Client {
     pub(super) has_started: bool,
     /// Another job's `exitall` ends it.
     pub(super) stopped: bool,
-    /// Pages dirtied since it last looked at the limits.
-    pub(super) dirtied: u32,
+    pub(super) debt: Debt,
+    /// Its next call opens a disk, whose cached pages are written and dropped (`invalidate`).
+    pub(super) opens_disk: bool,
     rng: Rng,
     /// Which calls have another priority: chance of its own, so that it moves no place.
     prio_rng: Rng,
@@ -254,18 +257,17 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// A client that will use a region of each of its `files`, with read-ahead windows of that many pages.
+    /// A client that will use a region of each of its `files`, with the host's read-ahead.
     pub(super) fn new(
         c: &crate::job::Client<'_>,
         files: Vec<u32>,
         region: Region,
-        read_ahead: u32,
+        host: &Host,
         seed: u64,
     ) -> Self {
         let (job, index, clone) = (c.job, c.job_index, c.clone);
         let span = region.span / 512;
-        // fio without `randrepeat` draws another sequence in each run. Here a run has one seed for
-        // everything, so that only the job's own `randseed` is left out.
+        // fio without `randrepeat` draws anew in each run; here only the job's own `randseed` is left out.
         let seed = if job.randrepeat { job.randseed.map_or(seed, |s| s ^ seed) } else { seed };
         let mut rng = Rng::new(seed, &format!("client.{index}.{clone}"));
         let pattern = job
@@ -283,7 +285,7 @@ impl Client {
             job: job.clone(),
             task: TaskId(0),
             group: GroupId::ROOT,
-            ahead: vec![ReadAhead::new(readahead::advised(job, read_ahead)); files.len()],
+            ahead: vec![ReadAhead::of(job, host); files.len()],
             files,
             stats: no_stats(c),
             started: Instant::EPOCH,
@@ -295,7 +297,8 @@ impl Client {
             lanes,
             has_started: false,
             stopped: false,
-            dirtied: 0,
+            debt: Debt::NONE,
+            opens_disk: job.invalidate && job.is_raw_disk() && job.engine != Engine::Null,
             rng,
             prio_rng: Rng::new(seed, &format!("cmdprio.{index}.{clone}")),
             query: Query::default(),
@@ -823,7 +826,8 @@ mod tests {
             let text = format!("[j]\nrw=randrw\nsize=256m\nioengine=libaio\niodepth=4\ndirect=1\n{lines}\n");
             let jobs = crate::job::parse(&text, "j").unwrap();
             let region = Region { base: 0, span: 1 << 28, size: 1 << 28, file: 1 << 28, room: 1 << 28 };
-            let mut client = Client::new(&jobs.clients().next().unwrap(), vec![0], region, 32, 1);
+            let mut client =
+                Client::new(&jobs.clients().next().unwrap(), vec![0], region, &Host::of_2004(), 1);
             let call = |_| match client.next(Instant::EPOCH) {
                 Next::Call(call) => {
                     client.call_ended(call.action, 4096, Duration::ZERO, Instant::EPOCH);
@@ -863,7 +867,7 @@ mod tests {
         );
         let jobs = crate::job::parse(&text, "j").unwrap();
         let region = Region { base: 0, span: 1 << 28, size: 1 << 28, file: 1 << 28, room: 1 << 28 };
-        let mut client = Client::new(&jobs.clients().next().unwrap(), vec![0], region, 32, 1);
+        let mut client = Client::new(&jobs.clients().next().unwrap(), vec![0], region, &Host::of_2004(), 1);
         let (mut now, mut in_flight, mut made, mut all) = (Instant::EPOCH, 0, 0, Vec::new());
         while all.len() < 5 {
             let next = if in_flight < lanes { client.next(now) } else { Next::Park };

@@ -40,6 +40,8 @@ pub(super) struct File {
     pub(super) allocated: u64,
     /// Where `file_append` begins to write, in sectors.
     pub(super) append_from: u64,
+    /// Whether it is the disk itself, past any file system.
+    pub(super) is_disk: bool,
     /// Which of its indirect blocks the host has not read yet; empty: it has all.
     unread_maps: Vec<bool>,
 }
@@ -49,7 +51,7 @@ impl File {
 
     /// A file, all of whose block map the host knows.
     const fn new(layout: Layout, disk: DiskId, size: u64, allocated: u64, append_from: u64) -> Self {
-        Self { layout, disk, size, allocated, append_from, unread_maps: Vec::new() }
+        Self { layout, disk, size, allocated, append_from, is_disk: false, unread_maps: Vec::new() }
     }
 
     /// The host forgets where its blocks are, but for those that the inode knows itself.
@@ -271,6 +273,7 @@ impl Placer<'_> {
         let is_new = is_written_first(job) && (job.append || !job.fallocate) && !raw;
         let allocated = if is_new { append_from } else { File::OLD };
         let mut file = File::new(layout, disk, size, allocated, append_from);
+        file.is_disk = raw;
         if job.metadata == Metadata::Cold && !raw {
             file.forget_map();
         }

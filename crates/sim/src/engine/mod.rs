@@ -21,6 +21,7 @@
 //! | processors, by era | `cpus`; `processors`, `waiting` |
 //! | a client: its pattern, program or recording, and what steers it | `client`, `pattern`, `program`, `steer`, … |
 //! | files and the pages of them that are in memory | `files`, `cache` |
+//! | how fast pages may be dirtied | `balance` |
 //! | the time series | `series` |
 //!
 //! What leads through several parts are methods of the machine: a call in `lane`, on processors in `work`, in
@@ -30,6 +31,7 @@
 
 mod access;
 mod action;
+mod balance;
 mod buffered;
 mod cache;
 mod capacity;
@@ -78,6 +80,7 @@ use crate::job::JobFile;
 use crate::metrics::{Outcome, Result};
 use crate::rng::Rng;
 use crate::why;
+use balance::Balance;
 use cache::Cache;
 pub use capacity::measure as capacity;
 use client::Client;
@@ -152,6 +155,8 @@ pub(crate) enum Owner {
         first: u32,
         /// How many.
         count: u32,
+        /// The request is as long as it may be, and is not merged.
+        alone: bool,
     },
 }
 
@@ -200,6 +205,7 @@ struct Machine<'a> {
     // Memory.
     files: Files,
     cache: Cache,
+    balance: Balance,
     flushers: Flushers,
     // Disks, and the groups that share them.
     queue: Disks<'a>,
@@ -403,7 +409,7 @@ impl<'a> Machine<'a> {
                     }
                 }
                 Owner::Read { file, first, count } => self.cache.read_done(file, first, count, woken),
-                Owner::Write { file, first, count } => {
+                Owner::Write { file, first, count, .. } => {
                     self.cache.stats.pages_written += u64::from(count);
                     self.cache.write_done(file, first, count, woken);
                 }

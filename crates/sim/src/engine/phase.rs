@@ -41,6 +41,8 @@ pub(super) enum After {
     Done,
     /// The call continues past the page cache.
     Direct,
+    /// The call begins: all pages of a disk that is opened have been written.
+    Open,
 }
 
 /// How a phase ends, for now.
@@ -49,6 +51,8 @@ pub(super) enum Step {
     Blocked,
     /// On to another phase.
     Go(Phase),
+    /// The call begins.
+    Begin,
     /// The call is done.
     Done,
 }

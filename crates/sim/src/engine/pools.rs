@@ -28,10 +28,12 @@ pub(super) struct Batch {
     until: Instant,
     /// The hardware queue of the processor that the thread is on.
     pub(super) queue: u16,
+    /// The depth that the scheduler gave the thread's request before the thread had to wait.
+    pub(super) depth: Option<u32>,
 }
 
 impl Batch {
-    pub(super) const NONE: Self = Self { left: 0, until: Instant::EPOCH, queue: 0 };
+    pub(super) const NONE: Self = Self { left: 0, until: Instant::EPOCH, queue: 0, depth: None };
     //= linux-2.6.33 block/blk-core.c BLK_BATCH_REQ, BLK_BATCH_TIME
     const REQUESTS: u8 = 32;
     const TIME: Duration = Duration::from_ms(20);

@@ -204,7 +204,11 @@ impl<'a> DiskQueue<'a> {
     pub(super) fn has_request(&self, now: Instant, rq: &Request, batch: Batch) -> bool {
         let pool = self.pools.of(rq.sync, batch.queue);
         let is_full = self.pools.is_full(pool, now, batch) || self.free.len() <= self.collected.len();
-        !is_full && !self.is_held_up(rq) && self.elevator.has_room(rq)
+        let has_room = || match batch.depth {
+            Some(depth) => self.elevator.has_room_below(rq, depth),
+            None => self.elevator.has_room(rq),
+        };
+        !is_full && !self.is_held_up(rq) && has_room()
     }
 
     /// How many more may wait for limits: half of all tags are for those that need not.
@@ -230,11 +234,16 @@ impl<'a> DiskQueue<'a> {
     ) -> std::result::Result<(), Full> {
         if !self.has_request(now, rq, *batch) {
             self.waiters.was_held_up = self.is_held_up(rq);
+            // A thread asks once how many may be in use before it gets one, as in Linux; reads have all.
+            if !rq.sync && batch.depth.is_none() {
+                batch.depth = Some(self.elevator.depth_for(rq));
+            }
             self.tell(|tap| tap.refused(rq, owner));
             return Err(Full);
         }
         let pool = self.pools.of(rq.sync, batch.queue);
         batch.left = batch.left.saturating_sub(1);
+        batch.depth = None;
         match rq.op {
             Op::Read => self.stats.read_bytes += rq.len.bytes(),
             Op::Write => self.stats.written_bytes += rq.len.bytes(),
@@ -247,17 +256,26 @@ impl<'a> DiskQueue<'a> {
             self.insert(now, *rq, owner, pool);
             return Ok(());
         }
-        self.collected.push((*rq, owner, pool));
-        if self.collected.len() >= self.plug_max || rq.len >= Plug::TASK_SECTORS {
+        // A request that is long enough goes when the next one comes: till then its task asks for that one's
+        // tag.
+        let is_long = self.collected.last().is_some_and(|(rq, ..)| rq.len >= Plug::TASK_SECTORS);
+        if is_long || self.collected.len() >= self.plug_max {
             self.hand_in_collected(now);
         }
+        self.collected.push((*rq, owner, pool));
         Ok(())
     }
 
     fn insert(&mut self, now: Instant, rq: Request, owner: Owner, pool: usize) {
         let tag = self.free.pop().expect("submit has looked");
         self.tell(|tap| tap.tagged(Tag(tag)));
-        let taken = match self.elevator.insert(now, Tag(tag), rq) {
+        let answer = if matches!(owner, Owner::Write { alone: true, .. }) {
+            self.elevator.insert_alone(now, Tag(tag), rq);
+            Insert::Queued
+        } else {
+            self.elevator.insert(now, Tag(tag), rq)
+        };
+        let taken = match answer {
             // As the kernel holds a bio, for which there is no request yet: a bio that waits for a limit
             // takes no request out of the pool.
             Insert::Queued if self.elevator.requests()[Tag(tag)].state == State::Held => {

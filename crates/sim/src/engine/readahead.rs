@@ -16,6 +16,7 @@
 //= docs/reference/hosts.md#page-cache-and-readahead
 //= linux-2.6.33 mm/readahead.c ondemand_readahead, get_init_ra_size, get_next_ra_size
 
+use crate::host::Host;
 use crate::job::{Job, Program};
 
 /// What to read: pages `start..start + len`, and the page to mark.
@@ -31,6 +32,8 @@ pub(super) struct Window {
 pub(super) struct ReadAhead {
     /// The largest window in pages. Zero: never read ahead.
     max: u32,
+    /// A call longer than that has a window of its own length, up to so many pages.
+    with_calls: u32,
     start: u32,
     size: u32,
     /// How many pages at the window's end were not asked for when it was sent for; the first of them is
@@ -41,8 +44,24 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    pub(super) const fn new(max: u32) -> Self {
-        Self { max, start: 0, size: 0, ahead: 0, last: None }
+    const fn new(max: u32) -> Self {
+        Self { max, with_calls: 0, start: 0, size: 0, ahead: 0, last: None }
+    }
+
+    /// That of a job's files on a host.
+    pub(super) fn of(job: &Job, host: &Host) -> Self {
+        Self::new(advised(job, host.read_ahead)).with_calls(host.read_with_call())
+    }
+
+    /// Windows as long as a call, up to `pages` pages, for calls that are longer than the largest window.
+    const fn with_calls(self, pages: u32) -> Self {
+        Self { with_calls: pages, ..self }
+    }
+
+    /// The largest window of a call for `wanted` pages.
+    const fn most(&self, wanted: u32) -> u32 {
+        let with_call = if wanted < self.with_calls { wanted } else { self.with_calls };
+        if with_call > self.max { with_call } else { self.max }
     }
 
     /// A call has read up to `page`.
@@ -57,16 +76,17 @@ impl ReadAhead {
         }
         // A miss within the window was dropped from memory before it was used: not what the next window is
         // for.
+        let most = self.most(wanted);
         if page != 0 && self.size > 0 && page == self.start + self.size {
-            self.ramp_up();
-            return self.window(page);
+            self.ramp_up(most);
+            return self.window(page, most);
         }
         let is_sequential = self.last.is_some_and(|last| page == last || page == last.saturating_add(1));
-        if page == 0 || is_sequential || wanted > self.max {
+        if page == 0 || is_sequential || wanted > most {
             self.start = page;
-            self.size = initial(wanted, self.max);
+            self.size = initial(wanted, most);
             self.ahead = if self.size > wanted { self.size - wanted } else { self.size };
-            return self.window(page);
+            return self.window(page, most);
         }
         Window { start: page, len: wanted, marker: None }
     }
@@ -77,34 +97,35 @@ impl ReadAhead {
         if self.max == 0 {
             return None;
         }
+        let most = self.most(wanted);
         if self.is_expected(page) {
-            self.ramp_up();
+            self.ramp_up(most);
         } else {
             // Another reader's mark, or this one's from before it jumped: go on behind what is there.
-            if missing.saturating_sub(page) > self.max {
+            if missing.saturating_sub(page) > most {
                 return None;
             }
             self.start = missing;
-            self.size = next(missing - page + wanted, self.max);
+            self.size = next(missing - page + wanted, most);
             self.ahead = self.size;
         }
-        Some(self.window(page))
+        Some(self.window(page, most))
     }
 
     const fn is_expected(&self, page: u32) -> bool {
         self.size > 0 && (page == self.start + self.size - self.ahead || page == self.start + self.size)
     }
 
-    fn ramp_up(&mut self) {
+    fn ramp_up(&mut self, most: u32) {
         self.start += self.size;
-        self.size = next(self.size, self.max);
+        self.size = next(self.size, most);
         self.ahead = self.size;
     }
 
     /// The current window. If the page that asked for it bears its mark, the one behind it comes along.
-    fn window(&mut self, page: u32) -> Window {
+    fn window(&mut self, page: u32, most: u32) -> Window {
         if page == self.start && self.ahead == self.size {
-            self.ahead = next(self.size, self.max);
+            self.ahead = next(self.size, most);
             self.size += self.ahead;
         }
         Window { start: self.start, len: self.size, marker: Some(self.start + self.size - self.ahead) }
@@ -131,7 +152,7 @@ const fn next(size: u32, max: u32) -> u32 {
 
 /// The largest window of read-ahead, with fio's advice to the kernel about the file.
 //= docs/reference/hosts.md#page-cache-and-readahead
-pub(super) fn advised(job: &Job, pages: u32) -> u32 {
+fn advised(job: &Job, pages: u32) -> u32 {
     match (job.program, job.rw.random) {
         // Its reads are those that reached the disk: read-ahead was had.
         (Some(Program::StartUp(_)), _) => 0,
@@ -195,6 +216,25 @@ mod tests {
         // Everything is asked for, so the window marks itself and brings the next one.
         assert_eq!(ra.on_miss(0, 64), window(0, 64, 32));
         assert_eq!(ra.on_marker(32, 32, 64), Some(window(64, 32, 64)));
+    }
+
+    /// Traced on Linux 6.18 with windows of 32 pages: calls of 64, 128 and 256 pages are read in requests as
+    /// long as they are, calls of 1024 in requests of 320 pages.
+    #[test]
+    fn a_call_longer_than_the_largest_window_has_one_of_its_own_length() {
+        for (wanted, len) in [(16, 32), (64, 64), (256, 256), (1024, 320)] {
+            let mut ra = ReadAhead::new(32).with_calls(320);
+            ra.on_miss(0, wanted);
+            let mut page = ra.start + ra.size - ra.ahead;
+            for _ in 0..3 {
+                let w = ra.on_marker(page, wanted, u32::MAX).unwrap();
+                page = w.marker.unwrap();
+                assert_eq!(w.len, len, "{wanted}");
+            }
+        }
+        // One that continues nothing gets what it asks for.
+        let mut ra = ReadAhead::new(32).with_calls(320);
+        assert_eq!(ra.on_miss(1000, 64), Window { start: 1000, len: 64, marker: None });
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! From a scenario to the machine that runs it.
 
+use super::balance::Balance;
 use super::cache::Cache;
 use super::client::{Client, Region};
 use super::clock::Clock;
@@ -41,7 +42,7 @@ impl<'a> Machine<'a> {
         let mut queue = Disks::new(&wanted_disks(scenario)?, host, sizes, trace)?;
         groups::give(&mut groups, &mut queue)?;
         let files = Files::place(jobs, queue.all_facts().map(|f| f.capacity), scenario.seed)?;
-        let limits = (host.dirty_background_pct, host.dirty_pct);
+        let limits = host.dirty_limits();
         let cache = Cache::new(host.memory, files.files.len(), limits);
         let (mut clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
         let (traces, replays) = (traced::traces(&mut clients)?, replays(scenario)?);
@@ -67,6 +68,7 @@ impl<'a> Machine<'a> {
             host,
             queue,
             cache,
+            balance: Balance::new(limits),
             jitter: Rng::new(scenario.seed, "host.jitter"),
             cpus: Cpus::new(jobs.cpus.unwrap_or(host.cpus)),
             processors,
@@ -111,7 +113,7 @@ impl<'a> Machine<'a> {
             if idle.is_none() {
                 must_have_zones(c.job, region.span)?;
             }
-            let mut client = Client::new(&c, used, region, scenario.host.read_ahead, scenario.seed);
+            let mut client = Client::new(&c, used, region, &scenario.host, scenario.seed);
             if c.job.filesize_max.is_some() {
                 let lengths = client.files.iter().map(|&f| files.files[f as usize].size * 512);
                 client.vary(lengths.map(|whole| whole.saturating_sub(region.base)).collect());

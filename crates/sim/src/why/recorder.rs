@@ -519,8 +519,9 @@ impl Recorder {
     }
 
     /// The lane waits for all writes of a file that have begun.
-    pub(crate) fn waits_for_writes(&mut self, lane: u32, file: u32) {
-        let flights = self.flights.iter().filter(|f| f.is_write && f.file == file);
+    pub(crate) fn waits_for_writes(&mut self, lane: u32, file: u32, (first, end): (u32, u32)) {
+        let is_in = |f: &&Flight| f.is_write && f.file == file && f.first < end && f.end > first;
+        let flights = self.flights.iter().filter(is_in);
         let tags: Vec<Key> = flights.map(|f| f.tag).collect();
         if let Some(lane) = self.lane(lane) {
             lane.needs = tags;
@@ -580,7 +581,7 @@ impl Recorder {
                 return;
             }
             Owner::Read { file, first, count } => (false, file, first, count),
-            Owner::Write { file, first, count } => (true, file, first, count),
+            Owner::Write { file, first, count, .. } => (true, file, first, count),
         };
         let end = first + count;
         // A lane that waits for a part already inserted waits for this one, too.

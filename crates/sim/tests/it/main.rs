@@ -9,3 +9,4 @@ mod outside;
 mod plans;
 mod replay;
 mod stop;
+mod write_back_like_linux;

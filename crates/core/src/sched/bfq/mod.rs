@@ -416,6 +416,14 @@ impl Scheduler for Bfq {
         self.admits(rq)
     }
 
+    fn depth_for(&self, rq: &Request) -> u32 {
+        self.tag_depth(rq)
+    }
+
+    fn has_room_below(&self, rq: &Request, depth: u32) -> bool {
+        self.admits_below(rq, depth)
+    }
+
     /// The task's queue is in service and is idled for: meanwhile others' requests would be injected.
     fn prefers(&self, done: &Request) -> bool {
         let slot = self.tasks.find(done.task).filter(|_| done.sync);

@@ -22,3 +22,4 @@ mod startup;
 mod starvation;
 mod why;
 mod window;
+mod write_back;

@@ -348,16 +348,43 @@ impl Bfq {
         if !self.setting.limits_tags {
             return true;
         }
+        let (in_use, limit) = self.use_and_limit(rq);
+        in_use < limit && self.share_admits(rq, limit)
+    }
+
+    /// How many requests of a kind have tags, and how many may.
+    fn use_and_limit(&self, rq: &Request) -> (u32, u32) {
         let raised = usize::from(self.wr_busy > 0);
         let part = |sixteenths: u32| (self.tags * sixteenths / 16).max(1);
-        let [_, writes, asyncs] = self.in_use;
+        let [reads, writes, asyncs] = self.in_use;
         //= deviates bfq-admission
-        let (in_use, limit) = match Kind::of(rq) {
+        match Kind::of(rq) {
             Kind::SyncRead => (0, self.tags),
             Kind::SyncWrite => (writes + asyncs, part(WRITE_PART[raised])),
-            Kind::Async => (asyncs, part(ASYNC_PART[raised])),
-        };
-        in_use < limit && self.share_admits(rq, limit)
+            // Half of the tags that reads have are among those that async requests may have.
+            Kind::Async => (asyncs + reads.div_ceil(2), part(ASYNC_PART[raised])),
+        }
+    }
+
+    /// How many requests of its kind may have tags before it gets one: one, if its queue has its share.
+    pub(crate) fn tag_depth(&self, rq: &Request) -> u32 {
+        let (_, limit) = self.use_and_limit(rq);
+        if !self.setting.limits_tags || self.share_admits(rq, limit) { limit } else { 1 }
+    }
+
+    /// Whether it may have a tag with that depth, whatever is its queue's share by now.
+    ///
+    /// Traced on Linux 6.18: a flusher that finds its share used up by 31 writes waits until all of them have
+    /// completed, though the reader that had the other half has gone meanwhile.
+    pub(crate) fn admits_below(&self, rq: &Request, depth: u32) -> bool {
+        if !self.setting.limits_tags {
+            return true;
+        }
+        let [_, _, asyncs] = self.in_use;
+        // Of the one tag that is left to it, reads are unlikely to have it.
+        let in_use =
+            if depth == 1 && Kind::of(rq) == Kind::Async { asyncs } else { self.use_and_limit(rq).0 };
+        in_use < depth
     }
 
     /// Whether its queue, and each group above, has less than its share of `limit` tags.

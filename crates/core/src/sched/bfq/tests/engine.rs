@@ -846,6 +846,24 @@ mod outside {
 
     #[test]
     //= docs/reference/bfq.md#311-request-pool-saturation type=test
+    fn a_writer_whose_share_is_used_up_waits_for_all_of_its_writes() {
+        let limits = Limits { tags: 160, ..Limits::default() };
+        let mut rig = Rig::with(limits, plain());
+        assert_eq!(rig.bfq.depth_for(&write(1, 7)), 80);
+        rig.insert(read(2, 1 << 30));
+        let mut admitted = 0;
+        while rig.bfq.has_room(&write(1, 7)) {
+            rig.insert(write(1, 1000 * admitted));
+            admitted += 1;
+        }
+        assert_eq!((admitted, rig.bfq.depth_for(&write(1, 7))), (40, 1), "half of half the tags");
+        assert!(!rig.bfq.has_room_below(&write(1, 7), 1) && rig.bfq.has_room_below(&write(1, 7), 42));
+        rig.drain();
+        assert!(rig.bfq.has_room_below(&write(1, 7), 1));
+    }
+
+    #[test]
+    //= docs/reference/bfq.md#311-request-pool-saturation type=test
     fn groups_have_their_part_of_the_tags_by_weight() {
         let limits = Limits { tags: 256, groups: 4, ..Limits::default() };
         let mut rig = Rig::with(limits, plain());
