@@ -96,7 +96,7 @@ impl Place {
         for name in ["good", "evil", "third"] {
             fill(&dir.path().join(name)).map_err(|e| e.to_string())?;
         }
-        let mut server = Player::start(&["serve", at, image, limits]);
+        let mut server = Player::server(&["serve", at, image, limits]);
         ready(&mut server)?;
         let mut client = Client::new(&dir.path().join("socket"), "good");
         let flush_time = client.flush_time();
@@ -112,7 +112,7 @@ impl Place {
         }
         fill(&at.join("source/good")).map_err(|e| e.to_string())?;
         let name = at.to_str().expect("a plain name");
-        let mut server = Player::start(&["mount", name, image, limits, &evil.name]);
+        let mut server = Player::server(&["mount", name, image, limits, &evil.name]);
         ready(&mut server)?;
         let file = at.join("mnt/good");
         let open = File::options().write(true).open(&file).map_err(|e| e.to_string())?;

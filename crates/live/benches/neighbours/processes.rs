@@ -3,11 +3,17 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
 
-/// This program in a role, killed when it is dropped.
+/// How long a server may take to end.
+const ENDS: Duration = Duration::from_secs(5);
+
+/// This program in a role, killed when it is dropped; a server ends by itself before that, so that a mount of
+/// it is taken away.
 pub(crate) struct Player {
     child: Child,
-    _input: Option<ChildStdin>,
+    is_server: bool,
+    input: Option<ChildStdin>,
     output: BufReader<std::process::ChildStdout>,
 }
 
@@ -23,7 +29,14 @@ impl Player {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("this program starts again");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
-        Self { _input: child.stdin.take(), child, output }
+        Self { input: child.stdin.take(), is_server: false, child, output }
+    }
+
+    /// Starts a server, which ends when its standard input does.
+    pub(crate) fn server(role: &[&str]) -> Self {
+        let mut server = Self::start(role);
+        server.is_server = true;
+        server
     }
 
     /// The next line that it says; empty if it has ended.
@@ -53,6 +66,11 @@ impl Player {
 
 impl Drop for Player {
     fn drop(&mut self) {
+        drop(self.input.take());
+        let end = Instant::now() + ENDS;
+        while self.is_server && Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -62,7 +62,7 @@ fn soak(time: Duration) -> io::Result<bool> {
         File::create(dir.path().join(name))?.set_len(SIZE)?;
     }
     let at = dir.path().to_str().expect("a plain name");
-    let mut server = Player::start(&["soak", at, &EXPORTS.to_string()]);
+    let mut server = Player::server(&["soak", at, &EXPORTS.to_string()]);
     let line = server.line();
     if line != "ready" {
         return Err(io::Error::other(line));

@@ -77,7 +77,7 @@ impl Stage {
         self.context.now = self.context.now + Duration::from_secs(seconds);
     }
 
-    /// A group that there is, with limits of so many requests a second.
+    /// A group with a limit of `iops` reads and as many writes a second.
     pub(super) fn limited_group(&mut self, name: &str, iops: u64) -> GroupId {
         let Context { now, queue, groups, .. } = &mut self.context;
         let group = groups.of_caller(*now, queue, name);
