@@ -30,3 +30,21 @@ impl FirstReads {
         self.0.get(&pid).copied().unwrap_or(first)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::log::Log;
+    use super::*;
+
+    #[test]
+    fn a_task_is_where_it_first_reads() {
+        let text = " fio-5 [0] d..1. 5.000001: 7,0 I WS 16 + 8 [fio]\n fio-5 [0] d..1. 5.000002: 7,0 I RS 960 + 8 [fio]\n \
+                    fio-5 [0] d..1. 5.000003: 7,0 I RS 8 + 8 [fio]\n fio-6 [0] d..1. 5.000004: 7,0 I W 16 + 8 [fio]\n";
+        let (mut log, mut reads) = (Log::open(text.as_bytes(), "x").unwrap(), FirstReads::default());
+        while let Some(line) = log.next_event().unwrap() {
+            reads.look(&line);
+        }
+        assert_eq!(reads.place(5, Sector(16)), Sector(960), "not where it writes others' pages");
+        assert_eq!(reads.place(6, Sector(16)), Sector(16), "it reads nothing");
+    }
+}

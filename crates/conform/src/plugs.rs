@@ -38,8 +38,11 @@ struct Plug {
 pub(super) struct Plugs(BTreeMap<Thread, Plug>);
 
 impl Plugs {
-    /// A thread has made a request.
+    /// A thread has made a request. A flush alone has no sectors, and nothing merges with it.
     pub(super) fn got(&mut self, thread: Thread, at: Instant, io: Io) {
+        if io.len == 0 {
+            return;
+        }
         if self.0.len() >= THREADS_MAX {
             self.0.retain(|_, plug| !plug.kept.is_empty());
         }
@@ -109,6 +112,8 @@ mod tests {
         assert_eq!(plugs.since(thread(7)), Some(at(5)), "the clock was read once for both");
         plugs.got(thread(7), at(20), write(120, 8));
         assert_eq!(plugs.since(thread(7)), Some(at(20)));
+        plugs.got(thread(9), at(30), write(0, 0));
+        assert!(!plugs.merged(thread(9), &write(0, 8)), "a flush");
     }
 
     #[test]

@@ -50,3 +50,41 @@ impl Positions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::log::Log;
+    use super::super::steps::Steps;
+    use super::*;
+
+    fn steps(messages: &[&str]) -> Vec<Step> {
+        let line = |m: &&str| format!("  a-5 [0] d..1. 5.000001: 7,0 1,0 m N {m}\n");
+        let text: String = messages.iter().map(line).collect();
+        let mut steps = Steps::new(Log::open(text.as_bytes(), "x").unwrap(), true);
+        std::iter::from_fn(|| steps.next_step().unwrap()).collect()
+    }
+
+    #[test]
+    fn an_attempt_sends_the_request_that_was_its_queues_next() {
+        let steps = steps(&[
+            "bfq dispatch requests: 2 busy queues",
+            "bfq1S select_queue: returned this queue",
+            "bfq1S bfqq_served 8 secs",
+            "bfq rq_pos_tree_lookup 96: returning 0",
+            "bfq dispatch requests: 2 busy queues",
+            "bfq2S select_queue: returned this queue",
+            "bfq2S bfqq_served 8 secs",
+            "bfq dispatch requests: 1 busy queues",
+            "bfq1S expire (2, slow 0, num_disp 1, short_ttime 1)",
+            "bfq rq_pos_tree_lookup 104: returning 0",
+            "bfq1S select_queue: returned this queue",
+            "bfq1S bfqq_served 8 secs",
+            "bfq dispatch requests: 1 busy queues",
+            "bfq1S select_queue: returned this queue",
+            "bfq1S bfqq_served 8 secs",
+        ]);
+        let mut positions = Positions::default();
+        let sent: Vec<_> = steps.iter().map(|step| positions.learn(step)).collect();
+        assert_eq!(sent, [None, None, Some(Sector(104)), None], "unknown, another queue's, told, used up");
+    }
+}

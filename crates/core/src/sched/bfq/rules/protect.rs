@@ -153,7 +153,7 @@ impl Protect {
     /// A read that someone waits for completes.
     #[inline]
     pub(crate) fn completed(&mut self, view: &View, tag: Tag) -> Effect {
-        if self.watches { self.note_completed(view.now, view.in_flight, tag) } else { Effect::None }
+        if self.watched.is_some() { self.note_completed(view.now, view.in_flight, tag) } else { Effect::None }
     }
 
     #[inline]
