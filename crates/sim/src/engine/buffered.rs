@@ -442,6 +442,8 @@ impl Machine<'_> {
             }
             l.all_handed_in = true;
             if self.cache.wait_for_writes(call.file, range, lane) {
+                // What a flusher has in its plug, too.
+                self.wait_for_io();
                 self.why(|why| why.waits_for_writes(lane, call.file, range));
                 return Step::Blocked;
             }

@@ -241,6 +241,12 @@ impl<'a> DiskQueue<'a> {
             self.tell(|tap| tap.refused(rq, owner));
             return Err(Full);
         }
+        // A request that is long enough goes when the next one comes: till then its task asks for that one's
+        // tag.
+        let is_long = self.collected.last().is_some_and(|(rq, ..)| rq.len >= Plug::TASK_SECTORS);
+        if is_long || self.collected.len() >= self.plug_max {
+            self.hand_in_collected(now);
+        }
         let pool = self.pools.of(rq.sync, batch.queue);
         batch.left = batch.left.saturating_sub(1);
         batch.depth = None;
@@ -255,12 +261,6 @@ impl<'a> DiskQueue<'a> {
             self.plugged |= self.elevator.requests().queued() == 0;
             self.insert(now, *rq, owner, pool);
             return Ok(());
-        }
-        // A request that is long enough goes when the next one comes: till then its task asks for that one's
-        // tag.
-        let is_long = self.collected.last().is_some_and(|(rq, ..)| rq.len >= Plug::TASK_SECTORS);
-        if is_long || self.collected.len() >= self.plug_max {
-            self.hand_in_collected(now);
         }
         self.collected.push((*rq, owner, pool));
         Ok(())

@@ -356,13 +356,12 @@ impl Bfq {
     fn use_and_limit(&self, rq: &Request) -> (u32, u32) {
         let raised = usize::from(self.wr_busy > 0);
         let part = |sixteenths: u32| (self.tags * sixteenths / 16).max(1);
-        let [reads, writes, asyncs] = self.in_use;
+        let [_, writes, asyncs] = self.in_use;
         //= deviates bfq-admission
         match Kind::of(rq) {
             Kind::SyncRead => (0, self.tags),
             Kind::SyncWrite => (writes + asyncs, part(WRITE_PART[raised])),
-            // Half of the tags that reads have are among those that async requests may have.
-            Kind::Async => (asyncs + reads.div_ceil(2), part(ASYNC_PART[raised])),
+            Kind::Async => (asyncs, part(ASYNC_PART[raised])),
         }
     }
 
@@ -377,14 +376,7 @@ impl Bfq {
     /// Traced on Linux 6.18: a flusher that finds its share used up by 31 writes waits until all of them have
     /// completed, though the reader that had the other half has gone meanwhile.
     pub(crate) fn admits_below(&self, rq: &Request, depth: u32) -> bool {
-        if !self.setting.limits_tags {
-            return true;
-        }
-        let [_, _, asyncs] = self.in_use;
-        // Of the one tag that is left to it, reads are unlikely to have it.
-        let in_use =
-            if depth == 1 && Kind::of(rq) == Kind::Async { asyncs } else { self.use_and_limit(rq).0 };
-        in_use < depth
+        !self.setting.limits_tags || self.use_and_limit(rq).0 < depth
     }
 
     /// Whether its queue, and each group above, has less than its share of `limit` tags.

@@ -857,7 +857,7 @@ mod outside {
             admitted += 1;
         }
         assert_eq!((admitted, rig.bfq.depth_for(&write(1, 7))), (40, 1), "half of half the tags");
-        assert!(!rig.bfq.has_room_below(&write(1, 7), 1) && rig.bfq.has_room_below(&write(1, 7), 42));
+        assert!(!rig.bfq.has_room_below(&write(1, 7), 1) && rig.bfq.has_room_below(&write(1, 7), 41));
         rig.drain();
         assert!(rig.bfq.has_room_below(&write(1, 7), 1));
     }
