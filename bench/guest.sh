@@ -245,6 +245,8 @@ think_of() {
     esac
 }
 page_ns=600
+# Through the page cache: fitted on bread2 of nvme under fh-mq-deadline, and on bwrite of nvme under mq-deadline.
+cached_read_ns=3400 cached_write_ns=4630
 # How late the calls of clients with a rate were: rows of client, mean and largest. A call past the page cache begins when its first request is made;
 # of others nothing is known.
 lateness() { # JOB.fio REQUESTS.csv STARTS
@@ -264,7 +266,12 @@ lateness() { # JOB.fio REQUESTS.csv STARTS
 lab_run() { # DISK JOB SCHED OFFSET
     local set=() more=()
     case $quirks$3 in yesbfq*) set=(--set bfq.quirks=1) ;; esac
-    job_for "$1" "$2" "$4" | sed "s,^\[global\],&\n#!fh_cpus=1\n#!fh_think=$(think_of "$3")ns\n#!fh_cpu=${page_ns}ns," >"$work/lab.fio"
+    job_for "$1" "$2" "$4" | sed "s,^\[global\],&\n#!fh_cpus=1\n#!fh_think=$(think_of "$3")ns\n#!fh_cpu=${page_ns}ns," |
+        awk -v read=$cached_read_ns -v write=$cached_write_ns '
+            /^\[/ { cached = $0 == "[global]" ? 0 : always; in_global = $0 == "[global]" }
+            /^direct=0/ { cached = 1; if (in_global) always = 1 }
+            { print }
+            /^rw=/ && cached { printf "#!fh_cpu=%dns\n", /write/ ? write : read }' >"$work/lab.fio"
     ! grep -q '^rate=' "$work/lab.fio" || more=(--requests "$work/requests.csv")
     "$fairhead" run "$work/lab.fio" --disk "$(lab_disk_of "$1")" --host "$(host_of "$3")" --seed "$seed" --sched "$(lab_name "$3")" "${set[@]}" "${more[@]}" \
         --output-format json -o "$work/lab.json"

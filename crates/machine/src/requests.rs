@@ -49,12 +49,13 @@ fn by_default(disk: &Disk) -> Option<i64> {
 /// What the kernel's scheduler did with 2 requests and with 64, in one sentence; empty for one of which
 /// nothing was recorded.
 ///
-/// The figures are from `tests/data/depth-1-nr-requests.csv`: Linux 6.12 on modelled disks of depth 1.
+/// The figures are of Linux 6.12: from `tests/data/depth-1-nr-requests.csv`, on modelled disks of depth 1,
+/// and for bfq on flash from the page that the finding names.
 pub(crate) fn recorded(disk: &Disk, scheduler: &str) -> &'static str {
     match (disk.kind == Kind::Rotating, scheduler) {
         (false, "bfq") => {
-            "Of two readers of a microSD card under bfq, one gets 58.9 MiB/s and the other 0.1 with 2 \
-             requests, and 29.8 and 29.8 with 64"
+            "Of ten readers of a disk like those on USB, bfq gives one 30.8 MiB/s and the others 3.0 to 3.8 \
+             with 2 requests, and each 5.7 to 6.6 with 64"
         }
         (true, "bfq") => {
             "Ten readers of a rotating disk under bfq get 24 MiB/s together with 2 requests, and 60 with 64"

@@ -384,9 +384,19 @@ fn two_requests_are_found_with_both_figures() {
         assert!(why.contains("(Linux 6.12, docs/reports/bfq-nr-requests-2.md)"), "{why}");
         figures.iter().for_each(|f| assert!(why.contains(f.as_str()), "{f}: {why}"));
     };
-    let rates = |job, scheduler| recorded("microsd_a1", job, scheduler).0;
-    let each = |rates: Vec<f64>| rates.iter().map(|r| format!("{r:.1}")).collect::<Vec<_>>();
-    has(&why("sdc", "bfq"), &[each(rates("seq2", "bfq")), each(rates("seq2", "bfq@64"))].concat());
+    // Of the page's row: least and most, in KiB/s.
+    let page = include_str!("../../../../docs/reports/bfq-nr-requests-2.md");
+    for (row, most_at_least) in [("| 6.12.117, SCSI | bfq | 2 |", 2.9), ("| | | 64 |", 1.0)] {
+        let at = page.find("| 6.12.117, SCSI |").expect("the page has SCSI");
+        let line = page[at..].lines().find(|l| l.starts_with(row)).expect("a row");
+        let rates: Vec<f64> = line
+            .split('|')
+            .filter_map(|w| w.trim_matches([' ', '*']).replace(',', "").parse().ok())
+            .collect();
+        let [.., least, most] = rates[..] else { panic!("{line}") };
+        assert!(most / least > most_at_least, "{line}");
+        has(&why("sdc", "bfq"), &[format!("{:.1}", least / 1024.0), format!("{:.1}", most / 1024.0)]);
+    }
     let total = |scheduler| recorded("sata2009", "seq10", scheduler).0.iter().sum::<f64>();
     has(&why("sda", "bfq"), &["bfq", "bfq@64"].map(|s| format!("{:.0}", total(s))));
     for (disk, name) in [("microsd_a1", "sdc"), ("sata2009", "sda")] {
