@@ -90,18 +90,12 @@ disk_of() {
     printf 'base = "sata2009"\nname = "sata2009q"\nqueue_depth = 31\n' >"$work/sata2009q.toml"
     echo "$work/sata2009q.toml"
 }
-# What the lab knows. A program without drivers gives a disk twice as many requests as it takes commands, but at most 256, whatever @TAGS and
-# @NR_REQUESTS say; and its bfq is the kernel's with a tunable.
-if "$fairhead" run --help | grep -q 'processors: '; then
-    drivers=yes quirks=no host=${host:-2020,processors=2023}
-else
-    drivers=no quirks=yes host=${host:-2023}
-fi
+host=${host:-2020,processors=2023}
 # The lab's disk: with the driver that has the tags.
 lab_disk_of() {
     local driver
-    case $drivers$1 in
-    yes*@*)
+    case $1 in
+    *@*)
         case ${1#*@} in 1) driver=usb ;; 32) driver=ahci ;; 64) driver=mmc ;; *) fail "$1: no driver has ${1#*@} tags; there are 1, 32 and 64" ;; esac
         printf 'base = "%s"\nname = "%s"\ndriver = "%s"\n' "${1%@*}" "${1%@*}" "$driver" | sed 's/^base = "sata2009q"/base = "sata2009"\nqueue_depth = 31/' >"$work/$1.toml"
         echo "$work/$1.toml"
@@ -109,7 +103,7 @@ lab_disk_of() {
     *) disk_of "$1" ;;
     esac
 }
-host_of() { case $drivers$1 in yes*@*) echo "$host,nr_requests=${1#*@}" ;; *) echo "$host" ;; esac; } # SCHED
+host_of() { case $1 in *@*) echo "$host,nr_requests=${1#*@}" ;; *) echo "$host" ;; esac; } # SCHED
 # The job as both read it.
 job_for() { # DISK JOB OFFSET [MS]
     local span long area part app ms rest
@@ -264,8 +258,7 @@ lateness() { # JOB.fio REQUESTS.csv STARTS
         END { for (c in calls) printf "%s,%d,%d\n", c, sum[c] / calls[c], max[c] }' "$1" "$3" <(tail -n +2 "$2" | sort -t, -s -k13,13n)
 }
 lab_run() { # DISK JOB SCHED OFFSET
-    local set=() more=()
-    case $quirks$3 in yesbfq*) set=(--set bfq.quirks=1) ;; esac
+    local more=()
     job_for "$1" "$2" "$4" | sed "s,^\[global\],&\n#!fh_cpus=1\n#!fh_think=$(think_of "$3")ns\n#!fh_cpu=${page_ns}ns," |
         awk -v read=$cached_read_ns -v write=$cached_write_ns '
             /^\[/ { cached = $0 == "[global]" ? 0 : always; in_global = $0 == "[global]" }
@@ -273,7 +266,7 @@ lab_run() { # DISK JOB SCHED OFFSET
             { print }
             /^rw=/ && cached { printf "#!fh_cpu=%dns\n", /write/ ? write : read }' >"$work/lab.fio"
     ! grep -q '^rate=' "$work/lab.fio" || more=(--requests "$work/requests.csv")
-    "$fairhead" run "$work/lab.fio" --disk "$(lab_disk_of "$1")" --host "$(host_of "$3")" --seed "$seed" --sched "$(lab_name "$3")" "${set[@]}" "${more[@]}" \
+    "$fairhead" run "$work/lab.fio" --disk "$(lab_disk_of "$1")" --host "$(host_of "$3")" --seed "$seed" --sched "$(lab_name "$3")" "${more[@]}" \
         --output-format json -o "$work/lab.json"
     : >"$work/late"
     if [ ${#more[@]} -gt 0 ]; then
