@@ -92,7 +92,7 @@ fn take(job: &mut Job, key: &str, value: &str) -> Result<(), String> {
         }
         "directory" => job.unknown = Some(format!("`--directory={value}` is not the disk itself")),
         "filename"
-            if !value.starts_with(['$', '@']) && !(value.starts_with('/') && value.contains("/dev/")) =>
+            if !(value.starts_with(['$', '@']) || value.starts_with('/') && value.contains("/dev/")) =>
         {
             job.unknown = Some(format!("`--filename={value}` is not the disk itself"));
         }
