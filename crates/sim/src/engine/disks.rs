@@ -586,6 +586,7 @@ impl<'a> Disks<'a> {
     }
 
     /// How many threads wait for requests of a queue.
+    #[inline]
     pub(super) fn waiting(&self, member: usize) -> usize {
         self.members[member].waiting()
     }

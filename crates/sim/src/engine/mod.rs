@@ -419,6 +419,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Resumes the lane whose call has ended, and who else waited for that.
+    #[inline]
     fn resume_owners(&mut self, lane: Option<u32>) {
         if let Some(lane) = lane {
             self.resume(lane);
@@ -436,11 +437,11 @@ impl<'a> Machine<'a> {
     /// its next call. Elsewhere it gets the request at once.
     fn run_after_completion(&mut self, member: usize, owner: Option<u32>) {
         self.queue.run_if_wanted(&mut self.clock, member);
+        if self.queue.waiting(member) == 0 {
+            return self.resume_owners(owner);
+        }
         if self.processors.is_some() {
             let can_wake = self.queue.can_wake(member);
-            if can_wake == 0 {
-                return self.resume_owners(owner);
-            }
             let waiters: Vec<u32> = (0..can_wake).map_while(|_| self.queue.pop_waiter(member)).collect();
             let (first, last): (Vec<u32>, Vec<u32>) =
                 waiters.into_iter().partition(|&thread| owner.is_some_and(|o| self.runs_before(thread, o)));

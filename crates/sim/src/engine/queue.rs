@@ -507,8 +507,12 @@ impl<'a> DiskQueue<'a> {
     }
 
     /// How many threads wait for requests.
+    #[inline]
     pub(super) fn waiting(&self) -> usize {
-        self.pools.waiting() + self.waiters.held_up().min(self.limit_room())
+        match self.waiters.held_up() {
+            0 => self.pools.waiting(),
+            held_up => self.pools.waiting() + held_up.min(self.limit_room()),
+        }
     }
 
     /// How many threads that wait for requests there are requests for.

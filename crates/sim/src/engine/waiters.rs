@@ -36,6 +36,7 @@ impl Waiters {
     }
 
     /// How many threads wait for limits.
+    #[inline]
     pub(super) fn held_up(&self) -> usize {
         self.limits.len()
     }

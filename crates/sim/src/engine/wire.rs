@@ -62,6 +62,7 @@ impl Wire {
     }
 
     /// When the device wants to be polled, or the next command arrives at it.
+    #[inline]
     pub(super) fn due(&self) -> Option<Instant> {
         let due = self.device.next_event();
         match self.on_the_way.front() {
