@@ -64,14 +64,11 @@ fn load(disk: &str, name: &str, scheduler: &str) -> String {
 fn lab(disk: &str, name: &str, scheduler: &str) -> Outcome {
     let (scheduler, requests) = scheduler.split_once('@').unwrap_or((scheduler, ""));
     let host = match requests {
-        "" => "2023".to_owned(),
-        n => format!("2023,nr_requests={n}"),
+        "" => "2020,processors=2023".to_owned(),
+        n => format!("2020,processors=2023,nr_requests={n}"),
     };
     let preset_name = if scheduler == "none" { "noop" } else { scheduler };
-    let mut config = (preset(preset_name).expect("built in").config)();
-    if scheduler == "bfq" {
-        config.set("quirks", 1).expect("a tunable of bfq");
-    }
+    let config = (preset(preset_name).expect("built in").config)();
     let text = format!("base = \"{disk}\"\ndriver = \"usb\"\n");
     simulate(&Scenario {
         jobs: job::parse(&load(disk, name, scheduler), "guest").expect("a valid job file"),

@@ -10,7 +10,7 @@ use fairhead_device::DeviceParams;
 use fairhead_sim::{Host, Scenario, job, parallel, simulate};
 
 const MEASURED: &str = include_str!("../data/write-back.csv");
-const HOST: &str = "2023,dirty_background_bytes=102m,dirty_bytes=205m,read_ahead_kb=2560";
+const HOST: &str = "2020,processors=2023,dirty_background_bytes=102m,dirty_bytes=205m,read_ahead_kb=2560";
 const STORE: &str = "[global]\nfilename=/dev/sdb\nruntime=10\ntime_based\nioengine=psync\n\
     [store]\nrw=write\nbs=1m\noffset=20g\nsize=4g\noverwrite=1\n";
 const LOADS: [(&str, &str); 8] = [
@@ -89,11 +89,7 @@ impl std::fmt::Display for Figure {
 }
 
 fn config(scheduler: &str) -> AnyConfig {
-    let mut config = (preset(scheduler).expect("built in").config)();
-    if scheduler == "bfq" {
-        config.set("quirks", 1).expect("a tunable of bfq");
-    }
-    config
+    (preset(scheduler).expect("built in").config)()
 }
 
 /// `store`, `r` and `written` of a load in the lab.
