@@ -31,6 +31,7 @@ mod plugs;
 mod positions;
 mod report;
 mod reruns;
+mod step;
 mod steps;
 mod survey;
 mod tags;

@@ -9,7 +9,7 @@
 //! ```
 
 use super::message::{Name, Say};
-use super::steps::{Kind, Step};
+use super::step::{Kind, Step};
 use fairhead_core::Sector;
 use std::collections::BTreeMap;
 

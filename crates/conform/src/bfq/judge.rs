@@ -2,7 +2,7 @@
 
 use super::super::message::{Name, Say};
 use super::super::report::Topic;
-use super::super::steps::{Kind, Said, Sent, Step};
+use super::super::step::{Kind, Said, Sent, Step};
 use super::ours::{self, Outcome};
 use super::theirs::{self, At, Decision, Expiry, Times};
 use super::{Replay, label, reason};

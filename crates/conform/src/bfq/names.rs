@@ -5,7 +5,7 @@
 //! in it went to.
 
 use super::super::message::{Name, Say};
-use super::super::steps::{Said, Step};
+use super::super::step::{Said, Step};
 use fairhead_core::sched::bfq::conform::QueueRef;
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 
 use super::super::message::Say;
 use super::super::report::Topic;
-use super::super::steps::{Kind, Step};
+use super::super::step::{Kind, Step};
 use super::judge::{CLOCK_ERROR, Case, Verdict};
 use super::theirs::{Decision, Times};
 use super::{Replay, label};

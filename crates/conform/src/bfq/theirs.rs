@@ -1,7 +1,7 @@
 //! What the kernel's BFQ decided in a step, put together from its messages.
 
 use super::super::message::{Name, Say, Why};
-use super::super::steps::{Said, Step};
+use super::super::step::{Said, Step};
 
 /// A turn that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

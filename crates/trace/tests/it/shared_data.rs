@@ -56,7 +56,7 @@ fn a_kernels_requests_are_issued_and_complete() {
         let done = records.iter().filter(|r| r.completed.is_some() && r.issued.is_some()).count();
         println!("{}: {} requests, {done} done, {:?}", file.display(), records.len(), trace.notes());
         // Few requests are in flight when recording ends.
-        assert!(records.len() > 100 && done + 64 >= records.len(), "{}", file.display());
+        assert!(records.len() > 50 && done + 64 >= records.len(), "{}", file.display());
         assert!(records.iter().all(|r| r.completed.is_none_or(|c| r.issued.is_some_and(|i| i <= c))));
     }
 }
