@@ -532,7 +532,9 @@ fn scheduler_page(
     capture(run.arg(&scratch))?;
     for (picture, what) in [("throughput", "What each client gets"), ("position", "Where the head is")] {
         let name = format!("{picture}-{last}.svg");
-        let made = fs::read_to_string(scratch.join(&name)).map_err(|e| format!("{name}: {e}"))?;
+        // The program has the name of today: `none`.
+        let theirs = scratch.join(name.replace("-noop", "-none"));
+        let made = fs::read_to_string(&theirs).map_err(|e| format!("{}: {e}", theirs.display()))?;
         files.insert(folder().join("pictures").join(&name), made);
         let _ = write!(
             text,
