@@ -347,11 +347,9 @@ impl Machine<'_> {
         l.handed_in = 0;
         let call = l.call;
         let client = &mut self.clients[l.client as usize];
-        if client.opens_disk && self.open_disk(lane) {
-            return;
+        if client.opens_disk {
+            return self.open_disk(lane);
         }
-        let l = &mut self.lanes[lane as usize];
-        let client = &mut self.clients[l.client as usize];
         client.begins(call.action);
         let is_null = client.per_call.is_null;
         let is_direct = call.action == Action::Trim || client.per_call.is_direct;
@@ -394,23 +392,23 @@ impl Machine<'_> {
     }
 
     /// A client opens a disk: all of its cached pages are written, as sync requests of the client's, and
-    /// dropped. Returns whether the call has to wait for that.
+    /// dropped. Then its first call begins.
     //= fio-3.33 HOWTO "invalidate"; traced on Linux 6.18: BLKFLSBUF writes and waits
     #[cold]
-    fn open_disk(&mut self, lane: u32) -> bool {
-        let file = self.lanes[lane as usize].call.file;
-        if self.cache.is_dirty(file) {
-            let now = self.clock.now;
-            self.why(|why| why.begins(lane, now, CallKind::Sync, 0));
-            self.begin_pages(lane);
-            let l = &mut self.lanes[lane as usize];
-            (l.page, l.page_end, l.phase) = (0, u32::MAX, Phase::Sync(After::Open));
-            self.advance(lane);
-            return true;
+    fn open_disk(&mut self, lane: u32) {
+        let l = &mut self.lanes[lane as usize];
+        let file = l.call.file;
+        if !self.cache.is_dirty(file) {
+            self.clients[l.client as usize].opens_disk = false;
+            self.cache.invalidate_file(file);
+            return self.begin_call(lane);
         }
-        self.clients[self.lanes[lane as usize].client as usize].opens_disk = false;
-        self.cache.invalidate_file(file);
-        false
+        let now = self.clock.now;
+        self.why(|why| why.begins(lane, now, CallKind::Sync, 0));
+        self.begin_pages(lane);
+        let l = &mut self.lanes[lane as usize];
+        (l.page, l.page_end, l.phase) = (0, u32::MAX, Phase::Sync(After::Open));
+        self.advance(lane);
     }
 
     /// The pages of a disk that is opened have been written; others may have been dirtied meanwhile.

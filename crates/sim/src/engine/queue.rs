@@ -243,8 +243,9 @@ impl<'a> DiskQueue<'a> {
         }
         // A request that is long enough goes when the next one comes: till then its task asks for that one's
         // tag.
-        let is_long = self.collected.last().is_some_and(|(rq, ..)| rq.len >= Plug::TASK_SECTORS);
-        if is_long || self.collected.len() >= self.plug_max {
+        if let Some((last, ..)) = self.collected.last()
+            && (last.len >= Plug::TASK_SECTORS || self.collected.len() >= self.plug_max)
+        {
             self.hand_in_collected(now);
         }
         let pool = self.pools.of(rq.sync, batch.queue);
