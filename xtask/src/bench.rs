@@ -37,7 +37,11 @@ const LIMITS: [(&str, u64); 8] = [
 /// Measured: 4,746 and 117 with noop, 7,268 and 613 with bfq; 5,213 and 165, 7,719 and 649 before the engine
 /// asked less of each job and call. The limits of instructions are 2 % above. Those of misses are where they
 /// were, as how the compiler lays code out moves misses by some percent.
-const LAB_LIMITS: [(&str, u64, u64); 2] = [("noop", 4841, 190), ("bfq", 7414, 746)];
+///
+/// The limit of bfq was 7,414 as long as it was the one of live engines, which takes 7,272 now. The kernel's,
+/// the default since, takes 7,474: it sends half as many requests of this load in the same time, and what
+/// the time takes is shared by fewer.
+const LAB_LIMITS: [(&str, u64, u64); 2] = [("noop", 4841, 190), ("bfq", 7623, 746)];
 
 /// The largest number of instructions per request at [`LIMIT_TASKS`] tasks in [`ANY_GROUPS`] groups, with
 /// books, where the scheduler is chosen at run time: what a live engine pays.
