@@ -18,8 +18,8 @@ use super::line::{Io, Thread};
 use fairhead_core::Instant;
 use std::collections::BTreeMap;
 
-/// A task keeps fewer requests to itself: the kernel hands them over from 32 on. Those of a log that begins or
-/// ends in the middle are forgotten.
+/// A task keeps fewer requests to itself: the kernel hands them over from 32 on. Those of a log that begins
+/// or ends in the middle are forgotten.
 const KEPT_MAX: usize = 64;
 
 /// Where a log has more threads, those that keep nothing are forgotten.

@@ -1,7 +1,7 @@
 //! A step: what happened to the scheduler at once, under its lock, and what it said meanwhile.
 //!
-//! [`steps`](super::steps) puts steps together from lines; [`positions`](super::positions) and the replays read
-//! them.
+//! [`steps`](super::steps) puts steps together from lines; [`positions`](super::positions) and the replays
+//! read them.
 
 use super::line::{Io, Thread};
 use super::message::{Name, Say};

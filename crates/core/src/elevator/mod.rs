@@ -392,8 +392,8 @@ impl<S: Scheduler> Elevator<S> {
         (self.common.throttle.is_unused() || self.common.throttle_has_room(rq)) && self.sched.has_room(rq)
     }
 
-    /// How many requests of this one's kind may have tags before it has to wait for one. As in Linux, a thread
-    /// asks once, before it waits, and the answer holds until it has a tag
+    /// How many requests of this one's kind may have tags before it has to wait for one. As in Linux, a
+    /// thread asks once, before it waits, and the answer holds until it has a tag
     /// ([`has_room_below`](Self::has_room_below)).
     #[must_use]
     pub fn depth_for(&self, rq: &Request) -> u32 {

@@ -328,7 +328,8 @@ fn damaged_text_never_panics() {
     assert!(DeviceParams::from_toml(&deep, "my.toml").is_err());
 }
 
-/// Tags are the driver's, whatever the drive takes at a time; without a key they are those of the usual driver.
+/// Tags are the driver's, whatever the drive takes at a time; without a key they are those of the usual
+/// driver.
 #[test]
 fn tags_are_the_drivers() {
     let tags = |text: &str| {

@@ -288,8 +288,8 @@ fn stolen() -> Duration {
 }
 
 /// A client that writes 32 MiB at a time does not keep the engine's thread from its neighbour: not by making
-/// memory for the data, nor by receiving or copying them. The control is a client that writes as much in short
-/// requests. What the machine does beside this does not count, and a slow machine may take longer.
+/// memory for the data, nor by receiving or copying them. The control is a client that writes as much in
+/// short requests. What the machine does beside this does not count, and a slow machine may take longer.
 #[test]
 fn the_longest_writes_do_not_keep_the_engine_from_a_reader() {
     let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return println!("skipped: no files in memory") };

@@ -79,8 +79,8 @@ fn what_is_written_is_read_and_the_size_stays() {
     assert_eq!(fs::read(scratch.dir.path().join("image")).unwrap()[0], 1);
 }
 
-/// `dd` that reads one sector, as soon as it waits in the kernel for its data; `None` if it has them before that
-/// is seen.
+/// `dd` that reads one sector, as soon as it waits in the kernel for its data; `None` if it has them before
+/// that is seen.
 fn waiting_reader(disk: &Path) -> Option<Child> {
     let mut child = Command::new("dd")
         .args(["bs=512", "count=1", "of=/dev/null"])
@@ -98,8 +98,8 @@ fn waiting_reader(disk: &Path) -> Option<Child> {
     None
 }
 
-/// 300 readers far apart on a disk with an arm read again and again, and one more behind them all is killed: it
-/// is gone long before its turn.
+/// 300 readers far apart on a disk with an arm read again and again, and one more behind them all is killed:
+/// it is gone long before its turn.
 #[test]
 fn a_caller_that_is_killed_does_not_wait_for_the_disk() {
     const READERS: u64 = 300;

@@ -7,8 +7,8 @@
 //! the lock.
 //!
 //! Calibrated with: depth 1 and 256, 1 and 256 processes (all schedulers), and the lock's shares at 2, 5 and
-//! 10 processes, as no other row shows how a hand-over grows; see [`Host::with_processors_of_2023`] and the preset `980pro`.
-//! All else is predicted.
+//! 10 processes, as no other row shows how a hand-over grows; see [`Host::with_processors_of_2023`] and the
+//! preset `980pro`. All else is predicted.
 //
 //= docs/reference/nvme.md#2-published-figures
 

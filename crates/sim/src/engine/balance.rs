@@ -20,7 +20,7 @@ use fairhead_core::{Duration, Instant};
 
 /// How often the rate moves.
 const INTERVAL: Duration = Duration::from_ms(200);
-/// What the disk wrote in the last seconds counts in proportion to the time: so many.
+/// The last seconds, of which what the disk wrote counts in proportion to the time.
 const PERIOD: Duration = Duration::from_secs(3);
 /// The longest pause, and one that is too short to be made.
 const PAUSE_MAX: Duration = Duration::from_ms(200);
@@ -96,7 +96,7 @@ impl Balance {
         u64::midpoint(self.free_run(), self.hard)
     }
 
-    /// The factor of the rate with so many pages dirty or being written, of [`ONE`]: 2 at the free run, 1 at
+    /// The factor of the rate, of [`ONE`], with `dirty` pages dirty or being written: 2 at the free run, 1 at
     /// the set point, 0 at the hard limit.
     fn factor(&self, dirty: u64) -> i64 {
         let signed = |pages: u64| i64::try_from(pages).unwrap_or(i64::MAX);
@@ -109,7 +109,7 @@ impl Balance {
         ONE + x * x / ONE * x / ONE
     }
 
-    /// Pages a second that a process may dirty with so many dirty; 0: none.
+    /// Pages a second that a process may dirty while `dirty` are; 0: none.
     fn rate_at(&self, dirty: u64) -> u64 {
         let factor = u64::try_from(self.factor(dirty)).unwrap_or(0);
         self.rate * factor / ONE.unsigned_abs()
@@ -137,7 +137,7 @@ impl Balance {
         let (old, part) = (self.writes, time.as_ms().min(PERIOD.as_ms()));
         self.writes = (writes * part + old * (PERIOD.as_ms() - part)) / PERIOD.as_ms();
         let smoothed = &mut self.writes_smoothed;
-        // It follows only what goes on moving away from it.
+        // It follows only what still moves away from it.
         if *smoothed > old && old >= self.writes {
             *smoothed -= (*smoothed - old) / 8;
         } else if *smoothed < old && old <= self.writes {
@@ -166,7 +166,7 @@ impl Balance {
         self.balanced = balanced;
     }
 
-    /// How long a process pauses that has dirtied pages, with so many dirty or being written in all; `None`:
+    /// How long a process pauses that has dirtied pages, with `dirty` dirty or being written in all; `None`:
     /// not now.
     pub(super) fn pause(&self, now: Instant, dirty: u32, debt: &mut Debt) -> Option<Instant> {
         let dirty = u64::from(dirty);

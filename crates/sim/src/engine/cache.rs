@@ -124,8 +124,8 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// A cache of `bytes` bytes for `files` files. So many pages may be dirty: before the flusher works, and
-    /// at most.
+    /// A cache of `bytes` bytes for `files` files. `background`, `hard`: how many pages may be dirty before
+    /// the flusher works, and at most.
     pub(super) fn new(bytes: u64, files: usize, (background, hard): (u32, u32)) -> Self {
         let capacity = u32::try_from(bytes / PAGE_BYTES).unwrap_or(NONE - 1).max(1);
         Self {

@@ -26,8 +26,8 @@
 //!
 //! What leads through several parts are methods of the machine: a call in `lane`, on processors in `work`, in
 //! memory in `buffered`, `readahead` and `flusher`; starts and ends of clients in `waves`; recordings in
-//! `replay` and `traced`; groups in `groups`; observers in `observers` and `tap`. `setup` makes a machine from a
-//! scenario, and `outcome` figures from the machine.
+//! `replay` and `traced`; groups in `groups`; observers in `observers` and `tap`. `setup` makes a machine
+//! from a scenario, and `outcome` figures from the machine.
 
 mod access;
 mod action;

@@ -32,7 +32,7 @@ pub(super) struct Window {
 pub(super) struct ReadAhead {
     /// The largest window in pages. Zero: never read ahead.
     max: u32,
-    /// A call longer than that has a window of its own length, up to so many pages.
+    /// A call longer than that has a window of its own length, up to this many pages.
     with_calls: u32,
     start: u32,
     size: u32,

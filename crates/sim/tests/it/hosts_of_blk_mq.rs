@@ -2,8 +2,8 @@
 //! a driver with one tag and so with two requests, and with 64.
 //!
 //! The kernel: Linux 6.12 in a guest with virtual time, on the same disk models (docs/guest.md); its figures
-//! are in `depth_1_nr_requests.csv`: disk, job, scheduler (`@64`: `nr_requests`), client, start in ns, elapsed
-//! ns, bytes, calls, mean and largest latency in ns.
+//! are in `depth_1_nr_requests.csv`: disk, job, scheduler (`@64`: `nr_requests`), client, start in ns,
+//! elapsed ns, bytes, calls, mean and largest latency in ns.
 
 use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;

@@ -55,8 +55,8 @@ fn a_kernels_requests_are_issued_and_complete() {
         let records: Vec<_> = trace.by_ref().map(Result::unwrap).collect();
         let done = records.iter().filter(|r| r.completed.is_some() && r.issued.is_some()).count();
         println!("{}: {} requests, {done} done, {:?}", file.display(), records.len(), trace.notes());
-        // Few requests are in flight when recording ends; one of write-back is of up to 128 pages, each of which
-        // came by itself.
+        // Few requests are in flight when recording ends; one of write-back is of up to 128 pages, each of
+        // which came by itself.
         let is_write_back = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("wb-"));
         let open = if is_write_back { 64 * 128 } else { 64 };
         assert!(records.len() > 50 && done + open >= records.len(), "{}", file.display());

@@ -1,9 +1,9 @@
 //! Tunables that change while requests wait.
 //!
-//! What the scheduler was sized for stays: groups, actuators, the steps of its clocks, and whether the kernel's
-//! rules are repaired. All else takes effect at the next decision that asks for it; a slot or an idle period that has
-//! begun ends as it began. With `low_latency` off, or other factors, no queue is raised any more; their
-//! weights follow when they are next put on a tree.
+//! What the scheduler was sized for stays: groups, actuators, the steps of its clocks, and whether the
+//! kernel's rules are repaired. All else takes effect at the next decision that asks for it; a slot or an
+//! idle period that has begun ends as it began. With `low_latency` off, or other factors, no queue is raised
+//! any more; their weights follow when they are next put on a tree.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_low_latency_store, bfq_strict_guarantees_store, bfq_max_budget_store
 //= docs/reference/bfq.md#713-tunables-and-shutdown
