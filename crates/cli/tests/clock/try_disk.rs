@@ -224,14 +224,18 @@ fn each_mistake_is_one_line() {
         (vec!["bfq", "--turn", "1s"], "--turn is too short: its first second is not counted, so 2s at least"),
         (vec!["bfq", "-t", "10s"], "-t is too short: four turns take 20 s"),
         (vec!["bfq", "--job", "/no/such.fio"], "'/no/such.fio': No such file or directory (os error 2)"),
+        (
+            vec!["bfq", "back_seek_penalty=-1"],
+            "back_seek_penalty=-1: out of range; the kernel takes 1 to 2147483647",
+        ),
     ] {
         let out = try_on(&disk, &args);
         assert_eq!((out.status.code(), said(&out)), (Some(2), format!("fairhead: {line}\n")), "{args:?}");
     }
-    // A value that the kernel refuses ends the first turn of it.
-    let out = try_on(&disk, &["bfq", "back_seek_penalty=-1", "-t", "8s", "--turn", "2s"]);
+    // A value that the kernel alone refuses, as it is less than a page, ends the first turn of it.
+    let out = try_on(&disk, &["bfq", "max_sectors_kb=1", "-t", "8s", "--turn", "2s"]);
     assert_eq!(out.status.code(), Some(1), "{}", said(&out));
-    assert!(said(&out).contains("iosched/back_seek_penalty: Invalid argument"), "{}", said(&out));
+    assert!(said(&out).contains("max_sectors_kb: Invalid argument"), "{}", said(&out));
     assert_eq!(disk.all(), before);
 }
 
