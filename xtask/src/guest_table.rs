@@ -363,7 +363,7 @@ mod tests {
         assert!(meets.is_chaotic() && !meets.is_apart());
         let apart = figure(&[60.0, 100.0, 140.0], &[150.0, 190.0, 220.0]);
         assert!(apart.is_chaotic() && apart.is_apart());
-        // The same number over and over is no chaos, and no range.
+        // Equal figures are no chaos, and their range is one point.
         let one = figure(&[5.0, 5.0], &[5.0, 5.0]);
         assert!(!one.is_chaotic() && !one.is_apart());
     }

@@ -871,7 +871,7 @@ mod tests {
 
     #[test]
     fn bfq_has_on_what_is_our_own() {
-        let live = AnyConfig::Bfq(fairhead_core::sched::bfq::Config::live());
+        let live = (any::preset("bfq").unwrap().config)().live();
         assert_eq!(DiskOptions::new(["/nowhere"]).config, live);
         assert_eq!(DiskOptions::new(["/nowhere"]).scheduler("bfq").unwrap().config, live);
         let v8 = (any::preset("bfq-v8").unwrap().config)();

@@ -58,6 +58,8 @@ mod ring;
 mod scheduler_switch;
 mod size_limit;
 mod socket;
+#[cfg(test)]
+mod stage;
 mod store;
 mod transfer;
 mod transport;

@@ -8,6 +8,7 @@ use crate::disks::Disk;
 use crate::similar::similar_preset;
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_device::DeviceParams;
+use fairhead_sim::advise::Place;
 use fairhead_sim::{Host, Outcome, Scenario, job, simulate};
 
 /// A load with one figure.
@@ -180,7 +181,7 @@ fn wanted(setting: &Setting) -> String {
 /// The lab's name and tunables of a scheduler that the kernel has.
 fn scheduler(setting: &Setting) -> Option<(String, AnyConfig)> {
     let preset = preset(&setting.scheduler)?;
-    let mut config = preset.is_in_kernel().then(preset.config)?;
+    let mut config = (Place::of(preset) == Place::Kernel).then(preset.config)?;
     for (tunable, value) in &setting.tunables {
         config.set(tunable, *value).ok()?;
     }

@@ -49,8 +49,8 @@ fn by_default(disk: &Disk) -> Option<i64> {
 /// What the kernel's scheduler did with 2 requests and with 64, in one sentence; empty for one of which
 /// nothing was recorded.
 ///
-/// The figures are of Linux 6.12: from `tests/data/depth-1-nr-requests.csv`, on modelled disks of depth 1,
-/// and for bfq on flash from the page that the finding names.
+/// The figures are of Linux 6.12: from `crates/sim/tests/data/depth-1-nr-requests.csv`, on modelled disks of
+/// depth 1, and for bfq on flash from the page that the finding names.
 pub(crate) fn recorded(disk: &Disk, scheduler: &str) -> &'static str {
     match (disk.kind == Kind::Rotating, scheduler) {
         (false, "bfq") => {

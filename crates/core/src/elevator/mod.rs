@@ -392,15 +392,8 @@ impl<S: Scheduler> Elevator<S> {
         (self.common.throttle.is_unused() || self.common.throttle_has_room(rq)) && self.sched.has_room(rq)
     }
 
-    /// How many requests of this one's kind may have tags before it has to wait for one. As in Linux, a
-    /// thread asks once, before it waits, and the answer holds until it has a tag
-    /// ([`has_room_below`](Self::has_room_below)).
-    #[must_use]
-    pub fn depth_for(&self, rq: &Request) -> u32 {
-        self.sched.depth_for(rq)
-    }
-
-    /// As [`has_room`](Self::has_room), for a thread that has found that depth and waits.
+    /// As [`has_room`](Self::has_room), for a thread that waits and has asked
+    /// [how many requests may have tags](crate::sched::Scheduler::depth_for) before.
     #[must_use]
     pub fn has_room_below(&self, rq: &Request, depth: u32) -> bool {
         (self.common.throttle.is_unused() || self.common.throttle_has_room(rq))

@@ -72,7 +72,7 @@ macro_rules! schedulers {
 
         impl AnyConfig {
             /// Returns the tunables with which a live engine starts a scheduler whose defaults these are: BFQ
-            /// has on what is our own ([`bfq::Config::live`]). Others stay as they are.
+            /// has `ncq_protection`, `streams` and `repairs` on. Others stay as they are.
             #[must_use]
             pub fn live(self) -> Self {
                 match self {
@@ -295,12 +295,6 @@ impl Preset {
     #[must_use]
     pub fn has_controller(&self) -> bool {
         self.name.ends_with("+groups")
-    }
-
-    /// Whether current kernels have a scheduler of this name, which decides as this one does.
-    #[must_use]
-    pub fn is_in_kernel(&self) -> bool {
-        matches!(self.name, "noop" | "mq-deadline" | "kyber" | "bfq")
     }
 }
 

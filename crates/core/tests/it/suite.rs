@@ -83,7 +83,7 @@ fn bfq_live() {
     const LIVE: &Preset = &Preset {
         name: "bfq",
         about: "with what is our own",
-        config: || AnyConfig::Bfq(fairhead_core::sched::bfq::Config::live()),
+        config: || AnyConfig::Bfq(fairhead_core::sched::bfq::Config::default()).live(),
     };
     run_preset("bfq_live", LIVE);
 }

@@ -5,34 +5,16 @@
 
 use super::request::{Request, words};
 use super::work;
-use crate::engine::Context;
-use crate::groups::GroupTable;
 use crate::neighbours::messages::of_control;
-use crate::request_queue::{RequestQueue, Settings};
-use crate::turns::Turns;
-use fairhead_core::sched::any::preset;
+use crate::stage;
 use fairhead_core::sched::catalogue::Catalogue;
-use fairhead_core::units::{Duration, Instant};
-
-fn context() -> Context {
-    let config = (preset("bfq").unwrap().config)();
-    Context {
-        now: Instant::EPOCH,
-        queue: RequestQueue::new(Settings::default(), config).unwrap(),
-        groups: GroupTable::new(16),
-        emulation: None,
-        polls: false,
-        turns: Turns::default(),
-        busy: Duration::ZERO,
-    }
-}
 
 /// Each word that the table has, and one that it has not.
 #[test]
 fn a_line_leaves_nothing_in_the_queue_however_often_it_comes() {
     let words: Vec<&str> = words().collect();
     for (name, line) in of_control(&words) {
-        let mut context = context();
+        let mut context = stage::context("bfq");
         let request = Request::parse(line.trim_end().as_bytes(), &Catalogue::default());
         let is_right = name.ends_with(", right") && !name.contains("unknown");
         assert_eq!(request.is_ok(), is_right, "{name}: {request:?}");

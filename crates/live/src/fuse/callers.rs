@@ -194,10 +194,6 @@ fn priority(thread: u32) -> IoPrio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::groups::GroupTable;
-    use crate::request_queue::{RequestQueue, Settings};
-    use crate::turns::Turns;
-    use fairhead_core::sched::any::preset;
 
     #[test]
     fn the_cgroup_is_that_of_io() {
@@ -228,16 +224,7 @@ mod tests {
 
     #[test]
     fn the_number_of_a_removed_group_is_remembered_of_no_caller() {
-        let config = (preset("bfq").unwrap().config)().live();
-        let mut context = Context {
-            now: Instant::EPOCH,
-            queue: RequestQueue::new(Settings::default(), config).unwrap(),
-            groups: GroupTable::new(256),
-            emulation: None,
-            polls: false,
-            turns: Turns::default(),
-            busy: Duration::ZERO,
-        };
+        let mut context = crate::stage::context("bfq");
         let mut callers = Callers::default();
         let group = context.groups.ensure(context.now, &mut context.queue, "user").unwrap();
         let who = Who { group, ..UNKNOWN };

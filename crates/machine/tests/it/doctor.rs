@@ -340,7 +340,7 @@ fn each_fault_is_found_and_nothing_else() {
 }
 
 /// Where the finding's figures were recorded: disk, job, scheduler, client, start, elapsed ns, bytes, …
-const RECORDED: &str = include_str!("../data/depth-1-nr-requests.csv");
+const RECORDED: &str = include_str!("../../../sim/tests/data/depth-1-nr-requests.csv");
 
 /// MiB/s of the clients of a recorded cell, and how many ms `app` took there.
 fn recorded(disk: &str, job: &str, scheduler: &str) -> (Vec<f64>, f64) {

@@ -111,6 +111,17 @@ pub enum Place {
     Lab,
 }
 
+impl Place {
+    /// Where a preset can be used.
+    #[must_use]
+    pub fn of(preset: &Preset) -> Self {
+        match preset.name {
+            "noop" | "mq-deadline" | "kyber" | "bfq" => Self::Kernel,
+            _ => Self::Fairhead,
+        }
+    }
+}
+
 /// A scheduler with its tunables, to be tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
@@ -153,7 +164,7 @@ impl Candidate {
     /// finds.
     fn of(e: &Entry) -> Option<Self> {
         let preset = preset(e.preset)?;
-        let place = if preset.is_in_kernel() { Place::Kernel } else { Place::Fairhead };
+        let place = Place::of(preset);
         let mut config = (preset.config)();
         e.set.iter().try_for_each(|&(tunable, raw)| config.set(tunable, raw)).ok()?;
         Some(Self { preset: e.preset, set: e.set, config, place, why: e.why })
@@ -161,10 +172,10 @@ impl Candidate {
 
     /// A scheduler without tunables.
     fn plain(named: &Named, why: &'static str) -> Self {
-        let place = match named.config {
-            _ if preset(named.name).is_some_and(Preset::is_in_kernel) => Place::Kernel,
-            AnyConfig::Outside(c) if !c.factory().can_serve() => Place::Lab,
-            _ => Place::Fairhead,
+        let place = match (preset(named.name), named.config) {
+            (Some(preset), _) => Place::of(preset),
+            (None, AnyConfig::Outside(c)) if !c.factory().can_serve() => Place::Lab,
+            (None, _) => Place::Fairhead,
         };
         Self { preset: named.name, set: &[], config: named.config, place, why }
     }

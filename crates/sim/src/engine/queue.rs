@@ -25,6 +25,7 @@ use super::wire::{FLUSH_TAG, Wire};
 use super::{Owner, capacity, out_of_line};
 use crate::host::{Host, Lock, MultiQueue, Plug};
 use crate::metrics::{DiskStats, Result};
+use fairhead_core::sched::Scheduler;
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::{
     Dispatch, Duration, Elevator, Hold, Insert, Instant, Limits, Op, Request, Sector, Sectors, State, Tag,
@@ -236,7 +237,7 @@ impl<'a> DiskQueue<'a> {
             self.waiters.was_held_up = self.is_held_up(rq);
             // A thread asks once how many may be in use before it gets one, as in Linux; reads have all.
             if !rq.sync && batch.depth.is_none() {
-                batch.depth = Some(self.elevator.depth_for(rq));
+                batch.depth = Some(self.elevator.scheduler().depth_for(rq));
             }
             self.tell(|tap| tap.refused(rq, owner));
             return Err(Full);

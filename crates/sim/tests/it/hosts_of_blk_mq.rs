@@ -2,14 +2,14 @@
 //! a driver with one tag and so with two requests, and with 64.
 //!
 //! The kernel: Linux 6.12 in a guest with virtual time, on the same disk models (docs/guest.md); its figures
-//! are in `depth_1_nr_requests.csv`: disk, job, scheduler (`@64`: `nr_requests`), client, start in ns,
-//! elapsed ns, bytes, calls, mean and largest latency in ns.
+//! are in `tests/data/depth-1-nr-requests.csv`: disk, job, scheduler (`@64`: `nr_requests`), client, start in
+//! ns, elapsed ns, bytes, calls, mean and largest latency in ns.
 
 use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;
 use fairhead_sim::{Host, Outcome, Scenario, job, simulate};
 
-const KERNEL: &str = include_str!("depth_1_nr_requests.csv");
+const KERNEL: &str = include_str!("../data/depth-1-nr-requests.csv");
 
 /// A client's figures in the kernel.
 struct Row {

@@ -3,8 +3,8 @@
 //!
 //! By default it is the scheduler of Linux 6.12. With every switch of a patch or feature off what remains is
 //! the engine of 2010 (*v0*): B-WF2Q+ over budgets, additive feedback, a rate taken from whole slots. Three
-//! switches are our own and off by default: `ncq_protection`, `streams` and `repairs`; [`Config::live`] has
-//! them on.
+//! switches are our own and off by default: `ncq_protection`, `streams` and `repairs`. A live engine starts
+//! with them on.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_attrs; bfq v8 series of 2016, 22 patches
 //= docs/reference/bfq.md#5-tunables
@@ -126,8 +126,7 @@ tunables! {
 
 impl Config {
     /// BFQ as live engines run it by default: the kernel's, with what is our own.
-    #[must_use]
-    pub fn live() -> Self {
+    pub(crate) fn live() -> Self {
         Self { ncq_protection: true, streams: true, repairs: true, ..Self::default() }
     }
 

@@ -2,13 +2,8 @@
 
 use super::*;
 use crate::fuse::protocol::DATA_MAX;
-use crate::groups::GroupTable;
-use crate::request_queue::{RequestQueue, Settings, Start};
-use crate::turns::Turns;
-use fairhead_core::Control;
-use fairhead_core::groups::Max;
-use fairhead_core::sched::any::preset;
-use std::num::NonZeroU64;
+use crate::request_queue::Start;
+use crate::stage;
 
 /// A folder of files that have all bytes that are asked for. Each thread is in a cgroup of its own.
 pub(super) struct Folder;
@@ -46,16 +41,7 @@ impl Stage {
         let (channel, bell) = Channel::new(device).unwrap();
         let ways = (Arc::new(channel), bell);
         let front = FuseFront::new(ways, Arc::new(Folder), None, ended, &Pool::new(0), None);
-        let config = (preset("noop").unwrap().config)();
-        let context = Context {
-            now: Instant::EPOCH,
-            queue: RequestQueue::new(Settings::default(), config).unwrap(),
-            groups: GroupTable::new(256),
-            emulation: None,
-            polls: false,
-            turns: Turns::default(),
-            busy: Duration::ZERO,
-        };
+        let context = stage::context("noop");
         Self { front, context }
     }
 
@@ -82,28 +68,13 @@ impl Stage {
         let Context { now, queue, groups, .. } = &mut self.context;
         let group = groups.of_caller(*now, queue, name);
         groups.keep(group);
-        let iops = NonZeroU64::new(iops);
-        let max = Max { riops: iops, wiops: iops, ..Max::default() };
-        queue.control(*now, Control::SetMax(group, max)).unwrap();
+        stage::limit(&mut self.context, group, iops);
         group
     }
 
     /// The disk does at once what the queue has, and the front hears of it.
     pub(super) fn serve(&mut self) {
-        let queue = &mut self.context.queue;
-        if queue.next_timer().is_some_and(|at| at <= self.context.now) {
-            queue.timer(self.context.now);
-        }
-        while let Some(start) = queue.next(self.context.now) {
-            match start {
-                Start::Io(io) => {
-                    let results = vec![Ok(()); queue.pieces(io).len()];
-                    queue.finished(self.context.now, io, &results);
-                }
-                Start::Flush(file) => queue.flushed(self.context.now, file, Ok(())),
-            }
-        }
-        while let Some(answer) = self.context.queue.answer() {
+        for answer in stage::serve(&mut self.context) {
             self.front.answer(&mut self.context, answer);
         }
     }

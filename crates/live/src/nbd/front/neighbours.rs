@@ -2,15 +2,11 @@
 
 use super::tests::{FLOOD, Place};
 use super::*;
-use crate::data::Data;
 use crate::nbd::session::Command;
 use crate::nbd::{COMMANDS, OPTIONS};
 use crate::neighbours::messages::{Message, Work, choice, command, of_nbd, option};
 use crate::neighbours::{Done, Fate, judge, judge_limited};
-use crate::request_queue::Start;
-use fairhead_core::Control;
-use fairhead_core::groups::Max;
-use std::num::NonZeroU64;
+use crate::stage;
 
 /// All numbers that an option or a command may have, in or out of the tables.
 const KINDS: std::ops::Range<u32> = 0..64;
@@ -100,20 +96,7 @@ fn what_a_command_that_is_no_io_makes_the_server_do_in_a_turn_is_bounded() {
 /// The disk does at once what the queue has, and clients read what they get.
 fn serve(place: &mut Place) {
     let Place { front, context, .. } = place;
-    if context.queue.next_timer().is_some_and(|at| at <= context.now) {
-        context.queue.timer(context.now);
-    }
-    while let Some(start) = context.queue.next(context.now) {
-        match start {
-            Start::Io(io) => {
-                let results = vec![Ok(()); context.queue.pieces(io).len()];
-                context.queue.finished(context.now, io, &results);
-            }
-            Start::Flush(file) => context.queue.flushed(context.now, file, Ok(())),
-        }
-    }
-    let answers: Vec<Answer<Data>> = std::iter::from_fn(|| context.queue.answer()).collect();
-    for answer in answers {
+    for answer in stage::serve(context) {
         front.answer(context, answer);
     }
     for slot in front.connections.iter().map(|(slot, _)| slot).collect::<Vec<_>>() {
@@ -130,9 +113,7 @@ fn limits_count_each_message() {
     for message in all().into_iter().filter(|m| !m.before.is_empty()) {
         let mut place = Place::new();
         let group = place.context.groups.find("evil").unwrap();
-        let ten = NonZeroU64::new(10);
-        let max = Max { riops: ten, wiops: ten, ..Max::default() };
-        place.context.queue.control(place.context.now, Control::SetMax(group, max)).unwrap();
+        stage::limit(&mut place.context, group, 10);
         let slot = connect(&mut place, &message);
         let copies = 200;
         // One at a time, as more would be one flush.

@@ -2,21 +2,16 @@
 //! socket is read, and no clock.
 
 use super::*;
-use crate::groups::GroupTable;
 use crate::nbd::connection::{Socket, SocketKind};
 use crate::nbd::export_table::Served;
 use crate::nbd::session::{Facts, Session};
 use crate::neighbours::messages::{choice, command, option};
 use crate::peer::{Allowed, Owner};
-use crate::request_queue::{RequestQueue, Settings};
+use crate::stage;
 use crate::store::FileTable;
-use crate::turns::{STEP, TURN, Turns};
-use fairhead_core::Control;
-use fairhead_core::groups::Max;
-use fairhead_core::sched::any::preset;
+use crate::turns::{STEP, TURN};
 use fairhead_core::units::{IoPrio, Sector};
 use std::fs::File;
-use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 
 /// The bytes that a connection sends in one go.
@@ -31,16 +26,7 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new() -> Self {
-        let config = (preset("noop").unwrap().config)();
-        let mut context = Context {
-            now: Instant::EPOCH,
-            queue: RequestQueue::new(Settings::default(), config).unwrap(),
-            groups: GroupTable::new(16),
-            emulation: None,
-            polls: false,
-            turns: Turns::default(),
-            busy: Duration::ZERO,
-        };
+        let mut context = stage::context("noop");
         let image = || File::open("/dev/null").unwrap();
         let files = Arc::new(FileTable::default());
         let export = |name: &str| {
@@ -144,8 +130,7 @@ fn connections_of_one_tenant_take_turns_and_share_its_part() {
 fn a_limit_holds_for_commands_that_are_no_io() {
     let mut place = Place::new();
     let group = place.context.groups.find("evil").unwrap();
-    let max = Max { riops: NonZeroU64::new(10), ..Max::default() };
-    place.context.queue.control(place.context.now, Control::SetMax(group, max)).unwrap();
+    stage::limit(&mut place.context, group, 10);
     let slot = place.connect(1, &choice("evil"));
     let message = command(0, 0, 0, 0);
     let sent = 1000;

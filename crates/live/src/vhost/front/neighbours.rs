@@ -5,18 +5,12 @@ use super::super::request::kind;
 use super::super::split_ring::tests::{BASE, Driver};
 use super::*;
 use crate::counters::Counters;
-use crate::groups::GroupTable;
 use crate::neighbours::messages::{GuestRequest, Work, of_guests};
 use crate::neighbours::{Done, Fate, judge, judge_limited};
-use crate::request_queue::{RequestQueue, Settings, Start};
+use crate::stage;
 use crate::store::FileTable;
-use crate::turns::Turns;
 use crate::vhost::shared::Shared;
-use fairhead_core::Control;
-use fairhead_core::groups::Max;
-use fairhead_core::sched::any::preset;
 use fairhead_core::units::{Duration, IoPrio, Sector};
-use std::num::NonZeroU64;
 
 /// What a ring has room for: more than a turn does.
 const SIZE: u16 = 256;
@@ -35,16 +29,7 @@ struct Stage {
 impl Stage {
     /// A guest whose ring has begun, and another device beside it.
     fn new() -> Self {
-        let config = (preset("noop").unwrap().config)();
-        let mut context = Context {
-            now: Instant::EPOCH,
-            queue: RequestQueue::new(Settings::default(), config).unwrap(),
-            groups: GroupTable::new(16),
-            emulation: None,
-            polls: false,
-            turns: Turns::default(),
-            busy: Duration::ZERO,
-        };
+        let mut context = stage::context("noop");
         let files = FileTable::default();
         let served = |name: &str| Served {
             shared: Arc::new(Shared::new(name, false, 1, (1 << 30, 512))),
@@ -120,20 +105,7 @@ impl Stage {
     /// The disk does at once what the queue has.
     fn serve(&mut self) {
         let Self { front, context, .. } = self;
-        if context.queue.next_timer().is_some_and(|at| at <= context.now) {
-            context.queue.timer(context.now);
-        }
-        while let Some(start) = context.queue.next(context.now) {
-            match start {
-                Start::Io(io) => {
-                    let results = vec![Ok(()); context.queue.pieces(io).len()];
-                    context.queue.finished(context.now, io, &results);
-                }
-                Start::Flush(file) => context.queue.flushed(context.now, file, Ok(())),
-            }
-        }
-        let answers: Vec<Answer<Data>> = std::iter::from_fn(|| context.queue.answer()).collect();
-        answers.into_iter().for_each(|answer| front.answered(context, answer));
+        stage::serve(context).into_iter().for_each(|answer| front.answered(context, answer));
     }
 
     fn open(&self) -> usize {
@@ -180,9 +152,7 @@ fn limits_count_each_request() {
     for request in of_guests(kind::ALL) {
         let mut stage = Stage::new();
         let group = stage.context.groups.find("evil").unwrap();
-        let ten = NonZeroU64::new(10);
-        let max = Max { riops: ten, wiops: ten, ..Max::default() };
-        stage.context.queue.control(stage.context.now, Control::SetMax(group, max)).unwrap();
+        stage::limit(&mut stage.context, group, 10);
         stage.describe(&request);
         let mut sent = 0;
         for _ in 0..2000 {
