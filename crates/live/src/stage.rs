@@ -1,5 +1,5 @@
-//! An engine without a thread, a ring and a disk, for tests of fronts: its context, and a disk that does at once
-//! all that the queue has.
+//! An engine without a thread, a ring and a disk, for tests of fronts: its context, and a disk that does at
+//! once all that the queue has.
 
 use crate::bio::Answer;
 use crate::data::Data;
