@@ -98,6 +98,14 @@ impl Latencies {
         found.map_or(0, |step| step.highest_ns)
     }
 
+    /// Returns the part of all latencies, 0 to 1, that are at most `ns` nanoseconds, to two digits of the
+    /// latency; 1 if there are none.
+    #[must_use]
+    pub fn part_within(&self, ns: u64) -> f64 {
+        let within: u64 = self.steps().filter(|s| s.highest_ns <= ns).map(|s| s.count).sum();
+        if self.total == 0 { 1.0 } else { real(within) / real(self.total) }
+    }
+
     /// Returns the standard deviation, in nanoseconds.
     #[must_use]
     pub fn stdev(&self) -> f64 {

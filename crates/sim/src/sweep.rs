@@ -15,7 +15,7 @@
 //!
 //! What it does not do: look for the best, or say what differs by more than chance. That is `advise`.
 
-use crate::advise::{Goal, Waiting, fairness, time_waited, waiting};
+use crate::figures::{Waiting, fairness, time_waited, waiting};
 use crate::engine::Scenario;
 use crate::host::Host;
 use crate::job::JobFile;
@@ -157,7 +157,7 @@ impl Sweep {
         keep: &dyn Keep,
         done: &(dyn Fn(usize) + Sync),
     ) -> Result<Vec<Option<Row>>> {
-        let waiting = waiting(&self.jobs, None, Goal::Balanced);
+        let waiting = waiting(&self.jobs);
         let points: Vec<usize> = (0..self.count()).filter(|&i| part.has(i)).collect();
         let name = |i: usize| points[i].to_string();
         let mut results = resumable::map(points.len(), threads, keep, done, name, |i| {

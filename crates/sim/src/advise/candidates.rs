@@ -5,6 +5,9 @@
 //! direction in which the default is a compromise. What stands in for its successor (`cfq-ts1`, `bfq-v0`,
 //! `deadline-2.6.9`, `deadline` for `mq-deadline`) is for study, not for use.
 //!
+//! The kernel's schedulers compete as they are; tunables are tried under the one that wins, so that a tunable
+//! has to earn its place; and Fairhead's own are compared with the winner.
+//!
 //! A scheduler that a kernel has decides as the kernel's does. What a live engine adds to BFQ by default
 //! ([`AnyConfig::live`]) is not tried.
 //
@@ -15,6 +18,7 @@ use fairhead_core::config::{Shown, Tunable};
 use fairhead_core::sched::any::{AnyConfig, Preset, preset, shown};
 use fairhead_core::sched::catalogue::Named;
 use fairhead_device::Facts;
+use std::ops::Range;
 
 /// When a candidate makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,25 +56,16 @@ const fn entry(
 
 const MS: u64 = 1_000_000;
 
-/// In the order in which they are tried when the budget is not enough for all; and, of those that are equal,
-/// in which they are named: none, schedulers as they are, then those with tunables.
-const TABLE: &[Entry] = &[
+/// Schedulers that a kernel has, as they are; of equals the first is named.
+const PLAIN: &[Entry] = &[
     entry("noop", &[], When::Always, "nothing is cheaper, and some devices know best"),
     entry("mq-deadline", &[], When::Always, "the kernel's default for devices with one queue"),
     entry("bfq", &[], When::Always, "what waits is served first, and everybody gets a share"),
     entry("kyber", &[], When::Flash, "keeps reads short on fast flash by holding writes back"),
-    entry("cfq", &[], When::Always, "slices for each task: fair, and kind to who reads in order"),
-    entry("as", &[], When::Rotational, "waits for the next read of who reads in order"),
-    entry("noop+groups", &[], When::Groups, "the shares of groups, and nothing else"),
-    entry("deadline+groups", &[], When::Groups, "the shares of groups, and deadlines in each"),
-    entry("cfq+groups", &[], When::Groups, "the shares of groups, and slices in each"),
-    entry(
-        "noop+groups",
-        &[("fairness", 2)],
-        When::Groups,
-        "shares of what the drive really does, whatever it costs",
-    ),
-    entry("cfq+groups", &[("fairness", 2)], When::Groups, "the same, and slices in each"),
+];
+
+/// Their tunables, tried under the scheduler that wins without them.
+const TUNED: &[Entry] = &[
     entry("bfq", &[("low_latency", 0)], When::Always, "exact shares: no task counts as interactive"),
     entry(
         "bfq",
@@ -80,24 +75,19 @@ const TABLE: &[Entry] = &[
     ),
     entry("mq-deadline", &[("fifo_batch", 1)], When::Always, "no batches: less latency, more seeks"),
     entry("mq-deadline", &[("read_expire", 100 * MS)], When::Always, "no read is passed over for long"),
-    entry("bfq", &[("slice_idle", 2 * MS)], When::Rotational, "waits only for clients that are quick"),
-    entry(
-        "bfq",
-        &[("strict_guarantees", 1)],
-        When::Rotational,
-        "one request at a time: the drive cannot undo the order",
-    ),
     entry("kyber", &[("read_lat_nsec", MS / 2)], When::Flash, "holds writes back earlier"),
-    entry("cfq", &[("slice_idle", 0)], When::Always, "the disk never waits for a client"),
     entry("mq-deadline", &[("fifo_batch", 64)], When::Rotational, "long batches: fewer seeks"),
     entry("mq-deadline", &[("writes_starved", 8)], When::Writes, "reads go before writes for longer"),
-    entry(
-        "cfq",
-        &[("low_latency", 0)],
-        When::Always,
-        "full slices however many tasks there are: fewer seeks",
-    ),
     entry("bfq", &[("timeout_sync", 250 * MS)], When::Rotational, "longer turns: fewer seeks"),
+];
+
+/// Fairhead's own, which no kernel of today has.
+const OWN: &[Entry] = &[
+    entry("cfq", &[], When::Always, "slices for each task: fair, and kind to who reads in order"),
+    entry("as", &[], When::Rotational, "waits for the next read of who reads in order"),
+    entry("noop+groups", &[], When::Groups, "the shares of groups, and nothing else"),
+    entry("deadline+groups", &[], When::Groups, "the shares of groups, and deadlines in each"),
+    entry("cfq+groups", &[], When::Groups, "the shares of groups, and slices in each"),
 ];
 
 /// Where a candidate can be used.
@@ -195,18 +185,40 @@ pub fn kernels_default(facts: &Facts) -> &'static str {
     if facts.queue_depth > SATA_DEPTH { "noop" } else { "mq-deadline" }
 }
 
-/// What is tried, the default first: all that make sense, or the schedulers in `only`, without tunables.
+/// What is tried.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen {
+    /// All candidates: those without tunables, what is in use now first; their tunables; Fairhead's own.
+    pub(super) all: Vec<Candidate>,
+    /// Those that may win as they are.
+    pub(super) plain: Range<usize>,
+    /// Their tunables.
+    tuned: Range<usize>,
+    /// Fairhead's own.
+    pub(super) own: Range<usize>,
+}
+
+impl Chosen {
+    fn new(plain: Vec<Candidate>, tuned: Vec<Candidate>, own: Vec<Candidate>) -> Self {
+        let (to_plain, to_tuned) = (plain.len(), plain.len() + tuned.len());
+        let all: Vec<Candidate> = [plain, tuned, own].concat();
+        Self { plain: 0..to_plain, tuned: to_plain..to_tuned, own: to_tuned..all.len(), all }
+    }
+
+    /// The candidates with tunables of this one's scheduler.
+    pub(super) fn tuned_of(&self, candidate: usize) -> Vec<usize> {
+        let preset = self.all[candidate].preset;
+        self.tuned.clone().filter(|&c| self.all[c].preset == preset).collect()
+    }
+}
+
+/// What is tried: all that make sense, or the schedulers in `only`, without tunables.
 ///
 /// A scheduler that is named is tried whether the table has it for such a disk or not.
 #[must_use]
-pub(super) fn choose(
-    jobs: &JobFile,
-    facts: &Facts,
-    default: &Named,
-    only: Option<&[Named]>,
-) -> Vec<Candidate> {
+pub(super) fn choose(jobs: &JobFile, facts: &Facts, default: &Named, only: Option<&[Named]>) -> Chosen {
     if let Some(only) = only {
-        return named(only, default);
+        return Chosen::new(named(only, default), Vec::new(), Vec::new());
     }
     // Whether a trace writes is not known before it is read.
     let writes = jobs.jobs.iter().any(|j| j.writes() || j.program == Some(Program::Trace));
@@ -217,19 +229,24 @@ pub(super) fn choose(
         When::Writes => writes,
         When::Groups => jobs.cgroups.len() > 1,
     };
+    let of = |table: &[Entry]| -> Vec<Candidate> {
+        table.iter().filter(makes_sense).filter_map(Candidate::of).collect()
+    };
     let is_default = |c: &Candidate| c.preset == default.name && c.set.is_empty();
-    let mut all: Vec<Candidate> = TABLE.iter().filter(makes_sense).filter_map(Candidate::of).collect();
-    if !all.iter().any(is_default) {
-        all.push(Candidate::plain(default, "what is in use now"));
+    let mut plain = of(PLAIN);
+    if !plain.iter().any(is_default) {
+        plain.push(Candidate::plain(default, "what is in use now"));
     }
     // Stable: the others stay in the table's order.
-    all.sort_by_key(|c| !is_default(c));
-    all
+    plain.sort_by_key(|c| !is_default(c));
+    let own = of(OWN).into_iter().filter(|c| !is_default(c)).collect();
+    Chosen::new(plain, of(TUNED), own)
 }
 
 /// These schedulers, without tunables, behind the default.
 fn named(only: &[Named], default: &Named) -> Vec<Candidate> {
-    let why = |name: &str| TABLE.iter().find(|e| e.preset == name).map_or("it was asked for", |e| e.why);
+    let tables = || PLAIN.iter().chain(OWN);
+    let why = |name: &str| tables().find(|e| e.preset == name).map_or("it was asked for", |e| e.why);
     let mut all: Vec<Candidate> = vec![Candidate::plain(default, why(default.name))];
     for one in only {
         if all.iter().all(|c| c.preset != one.name) {
@@ -268,7 +285,7 @@ mod tests {
 
     #[test]
     fn every_entry_is_a_preset_with_tunables_that_change_something() {
-        for e in TABLE {
+        for e in PLAIN.iter().chain(TUNED).chain(OWN) {
             let c = Candidate::of(e).unwrap_or_else(|| panic!("{e:?}"));
             let plain = (preset(e.preset).unwrap().config)();
             assert_eq!(c.config == plain, e.set.is_empty(), "{}", c.name());
@@ -280,6 +297,7 @@ mod tests {
         let jobs = crate::job::parse("[a]\nrw=write\nsize=1m\ncgroup=x\n", "t").unwrap();
         for rotational in [true, false] {
             let mut names: Vec<String> = choose(&jobs, &facts(rotational, 32), &named("mq-deadline"), None)
+                .all
                 .iter()
                 .map(Candidate::name)
                 .collect();
@@ -299,7 +317,7 @@ mod tests {
         assert_eq!(kernels_default(&facts(true, 32)), "mq-deadline");
         assert_eq!(kernels_default(&facts(false, 1024)), "noop");
         for default in ["noop", "bfq", "cfq-ts1"] {
-            let all = choose(&jobs, &facts(true, 32), &named(default), None);
+            let all = choose(&jobs, &facts(true, 32), &named(default), None).all;
             assert_eq!((all[0].preset, all[0].set.len()), (default, 0));
             assert!(
                 !all.iter().any(|c| c.preset.ends_with("+groups") || c.set.contains(&("writes_starved", 8)))
@@ -308,7 +326,7 @@ mod tests {
         let only = |only: &[&'static str]| -> Vec<&str> {
             let only: Vec<Named> = only.iter().map(|name| named(name)).collect();
             let all = choose(&jobs, &facts(true, 32), &named("mq-deadline"), Some(&only));
-            all.iter().map(|c| c.preset).collect()
+            all.all.iter().map(|c| c.preset).collect()
         };
         assert_eq!(only(&["noop", "mq-deadline", "kyber"]), ["mq-deadline", "noop", "kyber"]);
         assert_eq!(only(&["bfq", "bfq"]), ["mq-deadline", "bfq"]);
@@ -317,7 +335,7 @@ mod tests {
     #[test]
     fn what_a_kernel_has_is_judged_as_the_kernel_has_it() {
         let jobs = crate::job::parse("[a]\nrw=read\nsize=1m\n", "t").unwrap();
-        let all = choose(&jobs, &facts(true, 32), &named("bfq"), None);
+        let all = choose(&jobs, &facts(true, 32), &named("bfq"), None).all;
         assert_eq!((all[0].name(), all[0].place), ("bfq".to_owned(), Place::Kernel));
         for c in all.iter().filter(|c| c.preset == "bfq") {
             assert_eq!(c.place, Place::Kernel, "{}", c.name());

@@ -27,6 +27,7 @@ use super::{Candidate, Place, Question};
 use crate::engine::Scenario;
 use crate::host::{Cores, Elevator, Host, Lock};
 use crate::metrics::{Outcome, Result, rate};
+use crate::satisfaction::Load;
 use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_device::Facts;
@@ -92,18 +93,16 @@ pub(super) fn is_told(question: &Question, facts: &Facts) -> bool {
     !facts.rotational && question.host.cores.is_some()
 }
 
-/// Whether the host says what a scheduler costs: none costs nothing, and what it does not list it does not
-/// know.
-pub(super) fn is_known(host: &Host, preset: &str) -> bool {
-    let lists = |c: &Cores| c.schedulers.iter().any(|(begins, _)| preset.starts_with(begins));
-    preset == "noop" || host.cores.as_ref().is_none_or(lists)
-}
-
 /// What the schedulers that a kernel has cost, without tunables, in the order of the candidates.
-pub(super) fn costs(question: &Question, candidates: &[Candidate], seed: u64) -> Result<Vec<Cost>> {
+pub(super) fn costs(
+    question: &Question,
+    load: &Load,
+    candidates: &[Candidate],
+    seed: u64,
+) -> Result<Vec<Cost>> {
     let plain = |c: &Candidate| c.place == Place::Kernel && c.set.is_empty();
     let all = candidates.iter().enumerate().filter(|(_, c)| plain(c));
-    all.map(|(index, c)| cost(index, &question.scenario(c, seed))).collect()
+    all.map(|(index, c)| cost(index, &question.scenario(load, c, seed))).collect()
 }
 
 fn cost(candidate: usize, scenario: &Scenario) -> Result<Cost> {

@@ -1,65 +1,55 @@
-//! Which scheduler and which tunables for this job on this disk, and why: candidates, a race over seeds, a
+//! Which scheduler and which tunables for this load on this disk, and why: candidates, races over seeds, a
 //! verdict.
 //!
 //! ```text
-//!   job, disk ─► candidates ─► race: rounds of 3, 3, 6, 12 … seeds ─► confirmation on seeds that nobody saw ─► verdict
-//!                  (a table,     after each, who cannot win any more    winner, best of the kernel's,            ├ why
-//!                   with reasons) is let go                             default                                  └ to do
+//!   load, disk ─► span, what each job gets alone
+//!        │
+//!        ├─► what the kernel has, as it is ─► race ─► winner, or what is in use now
+//!        ├─► the winner's tunables         ─► race ─► the winner with tunables, if that is surely better
+//!        └─► Fairhead's own                ─► race ─► named beside the answer, if one is surely better
 //! ```
 //!
-//! **Figures.** A run has up to three, [`Figures`]: the wait (of a start-up, or the tail of the latency), the
-//! throughput of the disk, and how fairly jobs share that want the same. Each is compared with the *default*,
-//! the scheduler that a kernel would use on that disk, as a ratio; above 1 is better, whichever figure it is.
+//! **One currency.** A candidate is as good as the load is satisfied under it: see [`crate::satisfaction`].
+//! All are judged over one span of virtual time.
 //!
-//! **Score.** A [`Goal`] gives each figure a weight, and the score is the weighted geometric mean of the
-//! ratios. With `balanced` (a third each), a scheduler that halves the latency, costs a tenth of the
-//! throughput and shares as before scores (2 · 0.9 · 1)^⅓ = 1.216. For other weights there is the Pareto
-//! front: the candidates that no other beats in everything.
+//! **Floors.** A candidate is not advised under which a job starves, misses a rate that it gets now, is not
+//! done in time and is now, or under which the job that the user named fares worse: see
+//! [`Floor`](book::Floor).
 //!
 //! **Statistics.** All candidates run the same seeds (common random numbers): the same files in the same
 //! places, the same offsets. So a seed gives a *pair* of runs, and the ratio within a pair varies much less
 //! than either run. The logarithms of the ratios have a mean and, by Student's t, an interval of 95 %; both
-//! are reported as ratios again. Example: latencies of 80, 100 and 125 ms against 160, 210 and 240 ms are
-//! ratios of 2.0, 2.1 and 1.92; their logarithms 0.693, 0.742, 0.652 have the mean 0.696 and the deviation
-//! 0.045, so 2.01 times as quick, with t(0.975, 2) = 4.303 between 1.80 and 2.24. Cohen's d is not reported:
-//! it divides by the deviation over seeds, which a simulation makes as small as one likes.
+//! are reported as ratios again.
 //!
 //! *No difference* is said where the interval lies within [`EQUAL`] of 1, whatever its significance: the
-//! models are not better than that. Where it is wider and holds 1, nothing was found, and that is said
-//! instead.
+//! models are not better than that.
 //!
-//! **The race** ([`race`]) ends the runs of those early that cannot win. After each round a candidate is let
-//! go if its score is below the leader's by the paired interval of 99 %, or, while there are more than four,
-//! if it is not in the better half (but those that are equal to the leader stay). Picking the best of many
-//! noisy figures flatters it, so the reported figures are not those of the race: best, leader and default run
-//! again on as many fresh seeds, and beside a candidate with tunables the same without. Of those within 2.5 %
-//! of the best the plainest is named.
+//! **A race** ([`race`]) ends the runs of those early that cannot win. Picking the best of many noisy figures
+//! flatters it, so the reported figures are those of fresh seeds. Of those within 2.5 % of the best the
+//! plainest is named.
 //!
 //! **The budget** is in seconds on the command line and in reckoned work here ([`work`]): how many rounds fit
-//! is decided by what the runs did, which is a function of job, disk and seed. A faster machine is done
-//! earlier, a slower one later, and both say the same. The output has the number of rounds, and asking for
-//! that many gives the same bytes. A job of which the budget does not even allow a first round of the main
-//! schedulers is cut short ([`Advice::shortened`]): its `runtime=` is.
+//! is decided by what the runs did, which is a function of load, disk and seed. A faster machine is done
+//! earlier, a slower one later, and both say the same. A load of which the budget does not even allow a first
+//! round has its run times cut ([`Advice::shortened`]), unless a program starts in it.
 //!
-//! **Interrupted**, a race tells what had finished ([`SoFar`]), and resumes with the runs that were kept
+//! **Interrupted**, it tells what had finished ([`SoFar`]), and resumes with the runs that were kept
 //! ([`Keep`]); then it gives the same bytes.
 //!
 //! What it does not do: vary the load, the disk or the host (a seed changes where files lie and what chance
 //! draws, no more, so the interval is one over seeds and says nothing of how well the models fit your disk);
-//! search tunables beyond the table; correct the final intervals for there being several figures; follow
-//! weights that change during a run.
+//! search tunables beyond the table; correct the intervals for there being several; follow weights that
+//! change during a run.
 //
 //= Student, "The probable error of a mean", Biometrika 6, 1908
 //= O. Maron, A. Moore, "Hoeffding races", 1993; M. Birattari et al., "A racing algorithm for configuring metaheuristics", 2002
-//= Z. Karnin, T. Koren, O. Somekh, "Almost optimal exploration in multi-armed bandits", 2013 (sequential halving)
 //= A. Law, "Simulation modeling and analysis", chapters 10 and 11 (paired comparison, common random numbers)
 
 mod apply;
+pub mod book;
 mod candidates;
 pub mod cost;
 mod explain;
-mod figures;
-mod payers;
 pub mod race;
 mod remedy;
 mod so_far;
@@ -67,30 +57,30 @@ pub mod statistics;
 mod verdict;
 
 pub use apply::{Step, steps, steps_to_stay};
+pub use book::{Book, Comparison, EQUAL, Fared, Floor, Run};
 pub use candidates::{Candidate, Place, kernels_default};
 pub use cost::{Cost, Limit};
 pub use explain::{Told, explain};
-pub use figures::{Figures, Wait, Waiting, figures, waiting};
-pub(crate) use figures::{fairness, time_waited};
-pub use payers::{Got, Payer, Payers, speed};
-pub use race::{Comparison, EQUAL, End, LetGo, Race};
+pub use race::{End, LetGo, Race};
 pub use remedy::Remedy;
 pub use so_far::{Answer, SoFar};
-pub use verdict::{factor, means};
+pub use verdict::{Row, Verdict, factor};
 
 use crate::engine::Scenario;
 use crate::host::Host;
 use crate::idled::IdledForLimit;
-use crate::job::JobFile;
+use crate::job::{JobFile, Kind};
 use crate::metrics::{Outcome, Result};
 use crate::resumable::{self, Keep};
+use crate::satisfaction::{Alone, Emphasis, Load, got};
 use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::preset;
 use fairhead_core::sched::catalogue::Named;
 use fairhead_device::{Device, DeviceParams, Facts};
-use race::{Entrant, FIRST_SEEDS, Rules, Run, confirming};
+use race::{FIRST_SEEDS, Rules, confirming};
 use so_far::Ran;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The work that a second of the budget stands for. Two cores do twice as much; [`work`] is up to twice too
@@ -122,43 +112,14 @@ pub fn work(o: &Outcome) -> Duration {
     )
 }
 
-/// Candidates that are tried even if the budget is too small for them: the schedulers before their tunables.
-const CANDIDATES_MIN: usize = 4;
-
-/// Candidates for whose first round and confirmation a job is cut short, if the budget is not enough.
-const CANDIDATES_WANTED: u64 = 12;
+/// Candidates for whose first round and confirmation a load is cut short, if the budget is not enough.
+const CANDIDATES_WANTED: u64 = 8;
 
 /// A job is not cut shorter than that: a time slice is tenths of a second.
 const RUNTIME_MIN: Duration = Duration::from_secs(1);
 
-/// What a good scheduler is judged by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Goal {
-    /// Short waits.
-    Latency,
-    /// The throughput of the disk.
-    Throughput,
-    /// Equal shares, or shares by weight, for jobs that want the same.
-    Fairness,
-    /// All three alike.
-    #[default]
-    Balanced,
-}
-
-impl Goal {
-    /// The weights of latency, throughput and fairness. The goal counts three quarters; an eighth for each of
-    /// the others keeps out a candidate that gains a percent by giving up everything else.
-    #[must_use]
-    pub const fn weights(self) -> [f64; Figures::COUNT] {
-        const REST: f64 = 0.125;
-        match self {
-            Self::Latency => [0.75, REST, REST],
-            Self::Throughput => [REST, 0.75, REST],
-            Self::Fairness => [REST, REST, 0.75],
-            Self::Balanced => [1.0 / 3.0; Figures::COUNT],
-        }
-    }
-}
+/// The longest span of a load whose options say none.
+const SPAN_MAX: Duration = Duration::from_secs(60);
 
 /// The question: a load, a disk, a host, and what to compare.
 #[derive(Clone, Debug)]
@@ -169,8 +130,8 @@ pub struct Question {
     pub disk: DeviceParams,
     /// The machine around it.
     pub host: Host,
-    /// What a good scheduler is judged by.
-    pub goal: Goal,
+    /// Which jobs count more.
+    pub emphasis: Emphasis,
     /// Random seed. One seed gives one result.
     pub seed: u64,
     /// The most work, [`WORK_PER_S`] for each second.
@@ -179,9 +140,7 @@ pub struct Question {
     pub rounds: Option<u32>,
     /// The scheduler that is in use now. `None`: the default of the kernel.
     pub against: Option<Named>,
-    /// The job that waits. `None`: by the rules of [`Waiting`].
-    pub foreground: Option<String>,
-    /// The schedulers that are tried, without tunables, beside the default. `None`: the table's, which has
+    /// The schedulers that are tried, without tunables, beside the one in use. `None`: the table's, which has
     /// none from outside.
     pub only: Option<Vec<Named>>,
 }
@@ -202,56 +161,102 @@ pub struct Stage {
 /// The answer.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// The candidates that were tried; the default first.
+    /// All candidates: what is in use now, the kernel's others, their tunables, Fairhead's own.
     pub candidates: Vec<Candidate>,
-    /// The candidates that the budget did not allow, by name.
-    pub not_tried: Vec<String>,
-    /// To what part of its run times the job was cut, in thousandths, for want of budget; none: it was not.
+    /// Those that have no tunables and that a kernel has, or that the user named; the first is in use now.
+    pub plain: Range<usize>,
+    /// Fairhead's own.
+    pub own: Range<usize>,
+    /// To what part of its run times the load was cut, in thousandths, for want of budget; none: it was not.
     pub shortened: Option<u64>,
-    /// The race, with the standing of each candidate.
-    pub race: Race,
-    /// The jobs that wait, and what is measured of them.
-    pub waiting: Waiting,
+    /// The load over its span.
+    pub load: Load,
+    /// What each job gets alone.
+    pub alone: Alone,
+    /// The runs of all candidates.
+    pub book: Book,
+    /// The races in their order: the kernel's schedulers, the winner's tunables, Fairhead's own. The later two
+    /// are left out where they have one entrant.
+    pub races: Vec<Race>,
+    /// The candidate to use; 0: what is in use now.
+    pub winner: usize,
+    /// The best of Fairhead's own, if it is surely better than the winner.
+    pub better_own: Option<usize>,
     /// The facts of the disk that a driver sees.
     pub facts: Facts,
     /// The seed that the explanation was made with.
     pub told_seed: u64,
-    /// Where the time of the waiting jobs went, under the default and under the winner (or the leader, if the
-    /// default wins), and what that says; `None` where no reason is found.
+    /// Where the time of the job went whose satisfaction differs most, under what is in use and under the
+    /// candidate that is compared with it; `None` where no reason is found.
     pub told: Option<Told>,
-    /// What each job gets under the default and under the same other candidate; `None` if there is only the
-    /// default.
-    pub payers: Option<Payers>,
     /// Whether a limit of the job file makes the disk idle under the winner, with the seed of the
     /// explanation.
     pub idled: Option<IdledForLimit>,
-    /// A limit for those who do not wait, where no scheduler is the answer.
+    /// A limit for bulk jobs, where no scheduler is the answer.
     pub remedy: Option<Remedy>,
     /// The processor time that a kernel's schedulers cost, with the seed of the explanation; empty where that
     /// is not modelled, or hardly anything.
     pub costs: Vec<Cost>,
 }
 
-impl Question {
-    /// A candidate's run with a seed.
+impl Advice {
+    /// The candidate that is compared with what is in use now: the winner, or the best of the others.
     #[must_use]
-    pub fn scenario(&self, candidate: &Candidate, seed: u64) -> Scenario {
+    pub fn compared(&self) -> usize {
+        let first = &self.races[0];
+        match self.winner {
+            0 if first.leader != 0 => first.entrants[first.leader],
+            0 => self.second().unwrap_or(0),
+            winner => winner,
+        }
+    }
+
+    /// The best of the kernel's others by the race, whether it is better or not.
+    fn second(&self) -> Option<usize> {
+        let satisfied = |c: usize| self.book.satisfaction(c);
+        self.plain.clone().skip(1).max_by(|a, b| satisfied(*a).total_cmp(&satisfied(*b)))
+    }
+
+    /// How many rounds the longest race had, and why it ended.
+    #[must_use]
+    pub fn rounds(&self) -> (u32, End) {
+        let first = &self.races[0];
+        (first.rounds, first.end)
+    }
+
+    /// The cost of all runs.
+    #[must_use]
+    pub fn work(&self) -> Duration {
+        self.races.iter().fold(Duration::ZERO, |sum, race| sum + race.work)
+    }
+}
+
+impl Question {
+    /// A candidate's run with a seed, over a span.
+    #[must_use]
+    pub fn scenario(&self, load: &Load, candidate: &Candidate, seed: u64) -> Scenario {
         Scenario {
-            jobs: self.jobs.clone(),
+            jobs: load.jobs.clone(),
+            time_max: Some(load.span),
+            ..self.of(&self.jobs, candidate, seed, SPAN_MAX)
+        }
+    }
+
+    /// A run of the load as it is written.
+    fn of(&self, jobs: &JobFile, candidate: &Candidate, seed: u64, time_max: Duration) -> Scenario {
+        Scenario {
+            jobs: jobs.clone(),
             disk: self.disk.clone(),
             host: self.host.clone(),
             scheduler: candidate.preset.to_owned(),
             config: candidate.config,
             seed,
             interval: None,
-            time_max: Some(TIME_MAX),
+            time_max: Some(time_max),
             watch: None,
         }
     }
 }
-
-/// Longer than any load that takes one disk; a run that does not end is cut off here.
-const TIME_MAX: Duration = Duration::from_secs(3600);
 
 /// Returns the advice. `threads` changes only how long that takes. `stage` is called with the progress.
 /// `None` if it was interrupted.
@@ -280,69 +285,13 @@ pub fn answer(
     let facts = facts(question)?;
     let default = question.against.map_or_else(|| preset(kernels_default(&facts)).map(Named::from), Some);
     let default = default.expect("a built-in scheduler");
-    let mut candidates = candidates::choose(&question.jobs, &facts, &default, question.only.as_deref());
-    let is_told = cost::is_told(question, &facts);
-    if is_told {
-        // A scheduler whose cost is not known would look free.
-        let known = |c: &Candidate| c.preset == default.name || cost::is_known(&question.host, c.preset);
-        candidates.retain(|c| question.only.is_some() || known(c));
+    let chosen = candidates::choose(&question.jobs, &facts, &default, question.only.as_deref());
+    let mut asked = Asked::new(question, chosen, (threads, keep, stage))?;
+    match asked.race(&facts) {
+        Ok(advice) => Ok(Answer::Whole(Box::new((asked.question, advice)))),
+        Err(Stopped::Over) => Ok(Answer::SoFar(Box::new(asked.so_far()))),
+        Err(Stopped::Failed(e)) => Err(e),
     }
-    let waiting = who_waits(question, is_told);
-    let mut question = question.clone();
-    let mut ran = Vec::new();
-    let so_far = |question: &Question, candidates: Vec<Candidate>, waiting: Waiting, ran: &[Ran]| {
-        Ok(Answer::SoFar(Box::new(SoFar::new(question, candidates, waiting, ran))))
-    };
-    let Some((per_run, shortened)) = fit(&mut question, &candidates, &waiting, keep)? else {
-        return so_far(&question, candidates, waiting, &ran);
-    };
-    let affordable = affordable(question.work, per_run).min(candidates.len());
-    let not_tried = candidates.split_off(affordable).iter().map(Candidate::name).collect();
-    let race = match run_race(&question, &candidates, &waiting, (threads, keep, stage), &mut ran) {
-        Err(Stopped::Over) => return so_far(&question, candidates, waiting, &ran),
-        Err(Stopped::Failed(e)) => return Err(e),
-        Ok(race) => race,
-    };
-    let told_seed = race::seeds(question.seed, "advise.confirm", 1)[0];
-    let (told, payers, idled) = tell(&question, &candidates, &race, &waiting, told_seed)?;
-    let remedy = match remedy_for(&question, &candidates, &race, (&waiting, &facts), threads, keep) {
-        Err(Stopped::Over) => return so_far(&question, candidates, waiting, &ran),
-        Err(Stopped::Failed(e)) => return Err(e),
-        Ok(remedy) => remedy,
-    };
-    let costs = if is_told { cost::costs(&question, &candidates, told_seed)? } else { Vec::new() };
-    let advice = Advice {
-        candidates,
-        not_tried,
-        shortened,
-        race,
-        waiting,
-        facts,
-        told_seed,
-        told,
-        payers,
-        idled,
-        remedy,
-        costs,
-    };
-    Ok(Answer::Whole(Box::new((question, advice))))
-}
-
-/// Cuts the job short if the budget is not enough for it. Returns what a run costs, and to what part the job
-/// was cut, in thousandths; `None` if it was interrupted.
-fn fit(
-    question: &mut Question,
-    candidates: &[Candidate],
-    waiting: &Waiting,
-    keep: &dyn Keep,
-) -> Result<Option<(Duration, Option<u64>)>> {
-    let Some(first) = first_run(question, &candidates[0], waiting, keep)? else { return Ok(None) };
-    let Some(permille) = shortened(question, first.work, candidates.len()) else {
-        return Ok(Some((first.work, None)));
-    };
-    shorten(&mut question.jobs, permille);
-    let cut = first_run(question, &candidates[0], waiting, keep)?;
-    Ok(cut.map(|run| (run.work, Some(permille))))
 }
 
 /// What a driver knows of the disk; of several, of the first: they are of one kind.
@@ -355,49 +304,255 @@ fn facts(question: &Question) -> Result<Facts> {
     }
 }
 
-/// Chooses the jobs that wait: by the rules of [`Waiting`]. If these name none, all jobs on flash whose
-/// requests have a price in processor time, since a scheduler can earn its cost there only by shorter tails.
-fn who_waits(question: &Question, is_told: bool) -> Waiting {
-    let (jobs, name) = (&question.jobs, question.foreground.as_deref());
-    let waiting = figures::waiting(jobs, name, question.goal);
-    if waiting.jobs.is_empty() && is_told {
-        return figures::waiting(jobs, name, Goal::Latency);
+/// Why there is no whole answer.
+enum Stopped {
+    Over,
+    Failed(crate::SimError),
+}
+
+impl From<crate::SimError> for Stopped {
+    fn from(e: crate::SimError) -> Self {
+        Self::Failed(e)
     }
-    waiting
 }
 
-/// A run of the default, for what it costs.
-fn first_run(
-    question: &Question,
-    default: &Candidate,
-    waiting: &Waiting,
-    keep: &dyn Keep,
-) -> Result<Option<Run>> {
-    let name = |_| format!("{} first", length(&question.jobs));
-    let mut runs = resumable::map(1, 1, keep, &|_| {}, name, |_| {
-        Ok(judged(question, waiting, &simulate(&question.scenario(default, question.seed))?))
+/// A question that is being answered.
+struct Asked<'a> {
+    /// The question; its run times may have been cut.
+    question: Question,
+    /// The load over its span, and what its jobs get alone.
+    load: Load,
+    alone: Alone,
+    chosen: candidates::Chosen,
+    book: Book,
+    shortened: Option<u64>,
+    /// Each run that has finished.
+    ran: Vec<Ran>,
+    threads: usize,
+    keep: &'a dyn Keep,
+    stage: &'a (dyn Fn(Stage) + Sync),
+    spent: AtomicU64,
+}
+
+impl<'a> Asked<'a> {
+    fn new(
+        question: &Question,
+        chosen: candidates::Chosen,
+        (threads, keep, stage): (usize, &'a dyn Keep, &'a (dyn Fn(Stage) + Sync)),
+    ) -> Result<Self> {
+        let mut question = question.clone();
+        let shortened = shorten_to_budget(&mut question, &chosen)?;
+        let span = span(&question, &chosen, threads)?;
+        let load = Load::new(&question.jobs, span, &question.emphasis);
+        let spent = AtomicU64::new(0);
+        let base = question.scenario(&load, &chosen.all[0], question.seed);
+        let alone = Alone::measure(&load, &base, threads, &|o| {
+            spent.fetch_add(work(o).as_ns(), Ordering::Relaxed);
+        })?;
+        let named = match &question.emphasis {
+            Emphasis::Job(name) => question.jobs.jobs.iter().position(|j| j.name == *name),
+            _ => None,
+        };
+        let book = Book::new(&load.parties, named, chosen.all.len());
+        let ran = Vec::new();
+        Ok(Self { question, load, alone, chosen, book, shortened, ran, threads, keep, stage, spent })
+    }
+
+    fn so_far(self) -> SoFar {
+        SoFar::new(self.load, self.chosen.all, self.book, &self.ran)
+    }
+
+    /// The races, and what is told of them.
+    fn race(&mut self, facts: &Facts) -> std::result::Result<Advice, Stopped> {
+        let plain: Vec<usize> = self.chosen.plain.clone().collect();
+        let mut races = vec![self.run_race(&plain)?];
+        let mut winner = races[0].winner;
+        let tuned = self.chosen.tuned_of(winner);
+        if !tuned.is_empty() {
+            let entrants: Vec<usize> = std::iter::once(winner).chain(tuned).collect();
+            races.push(self.run_race(&entrants)?);
+            let with_tunables = races[1].winner;
+            // What is compared with the winner may still fall below a floor beside what is in use.
+            if self.book.floor(with_tunables, 0).is_none() {
+                winner = with_tunables;
+            }
+        }
+        let own: Vec<usize> = self.chosen.own.clone().collect();
+        let mut better_own = None;
+        if !own.is_empty() {
+            let entrants: Vec<usize> = std::iter::once(winner).chain(own).collect();
+            let race = self.run_race(&entrants)?;
+            better_own = Some(race.winner).filter(|w| *w != winner);
+            races.push(race);
+        }
+        self.advice(facts, races, winner, better_own)
+    }
+
+    /// Runs a race between candidates, the first of which is the base.
+    fn run_race(&mut self, entrants: &[usize]) -> std::result::Result<Race, Stopped> {
+        let Self { question, load, alone, chosen, book, ran, threads, keep, stage, spent, .. } = self;
+        let rules = Rules { work: question.work, rounds: question.rounds, seed: question.seed };
+        let length = length(&question.jobs);
+        race::race(book, entrants, &rules, &mut |round, todo| {
+            let done = |done| {
+                let work = Duration::from_ns(spent.load(Ordering::Relaxed));
+                stage(Stage { round, runs: todo.len(), done, work });
+            };
+            let name = |i: usize| format!("{length} {} {}", chosen.all[todo[i].0].name(), todo[i].1);
+            let runs = resumable::map(todo.len(), *threads, *keep, &done, name, |i| {
+                let (candidate, seed) = todo[i];
+                let outcome = simulate(&question.scenario(load, &chosen.all[candidate], seed))?;
+                let run = judged(load, alone, &outcome);
+                spent.fetch_add(run.work.as_ns(), Ordering::Relaxed);
+                Ok(run)
+            });
+            let finished = todo.iter().zip(&runs).filter_map(|(&(c, seed), run)| match run {
+                Some(Ok(run)) => Some((c, seed, run.clone())),
+                _ => None,
+            });
+            ran.extend(finished);
+            runs.into_iter().map(|run| run.ok_or(Stopped::Over)?.map_err(Stopped::Failed)).collect()
+        })
+    }
+
+    /// What is told of the races.
+    fn advice(
+        &self,
+        facts: &Facts,
+        races: Vec<Race>,
+        winner: usize,
+        better_own: Option<usize>,
+    ) -> std::result::Result<Advice, Stopped> {
+        let seed = race::seeds(self.question.seed, "advise.confirm", 1)[0];
+        let costs = if cost::is_told(&self.question, facts) {
+            cost::costs(&self.question, &self.load, &self.chosen.all, seed)?
+        } else {
+            Vec::new()
+        };
+        let mut advice = Advice {
+            candidates: self.chosen.all.clone(),
+            plain: self.chosen.plain.clone(),
+            own: self.chosen.own.clone(),
+            shortened: self.shortened,
+            load: self.load.clone(),
+            alone: self.alone.clone(),
+            book: self.book.clone(),
+            races,
+            winner,
+            better_own,
+            facts: *facts,
+            told_seed: seed,
+            told: None,
+            idled: None,
+            remedy: None,
+            costs,
+        };
+        advice.told = self.tell(&advice, seed)?;
+        if self.question.jobs.cgroups.len() > 1 {
+            let run = simulate(&self.question.scenario(&self.load, &self.chosen.all[winner], seed))?;
+            advice.idled = IdledForLimit::of(&run);
+        }
+        advice.remedy = self.remedy(&advice, facts)?;
+        Ok(advice)
+    }
+
+    /// Where the time of the job went whose satisfaction differs most, in a pair of runs.
+    fn tell(&self, advice: &Advice, seed: u64) -> Result<Option<Told>> {
+        let other = advice.compared();
+        if other == 0 {
+            return Ok(None);
+        }
+        let change = |job: usize| libm::fabs(libm::log(advice.book.against(other, 0).jobs[job].ratio));
+        let judged = (0..self.load.parties.len()).filter(|&j| !self.load.parties[j].is_idle_class);
+        let Some(job) = judged.max_by(|a, b| change(*a).total_cmp(&change(*b))) else { return Ok(None) };
+        let clients: Vec<usize> = self
+            .load
+            .jobs
+            .clients()
+            .enumerate()
+            .filter_map(|(i, c)| (c.job_index == job).then_some(i))
+            .collect();
+        let is_tail = self.load.parties[job].kind == Kind::Waiting;
+        let mut tails = [None, None];
+        let mut reports = Vec::new();
+        for (i, c) in [0, other].into_iter().enumerate() {
+            let scenario = self.question.scenario(&self.load, &self.chosen.all[c], seed);
+            if is_tail {
+                let amount = got(&self.load, job, &simulate(&scenario)?).amount;
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds")]
+                let tail = Duration::from_ns((amount * 1e9) as u64);
+                tails[i] = Some(tail);
+                reports.push(crate::why::explain_up_to(&scenario, &clients, tail)?.1);
+            } else {
+                reports.push(crate::why::explain(&scenario, &clients)?.1);
+            }
+        }
+        let names = [0, other].map(|c| self.chosen.all[c].name());
+        let after = reports.pop().expect("two reports");
+        let before = reports.pop().expect("two reports");
+        Ok(Some(explain(&names, other, tails, before, after)))
+    }
+
+    /// A limit, on flash, where the winner is no scheduler, or what is in use for want of anything better.
+    fn remedy(&self, advice: &Advice, facts: &Facts) -> std::result::Result<Option<Remedy>, Stopped> {
+        let winner = advice.winner;
+        let is_no_answer = winner == 0 || self.chosen.all[winner].preset == "noop";
+        if facts.rotational || !is_no_answer || self.question.only.is_some() {
+            return Ok(None);
+        }
+        let seeds = race::seeds(self.question.seed, "advise.confirm", confirming(advice.rounds().0));
+        remedy::find(self, winner, &seeds)
+    }
+}
+
+/// How the jobs of a load fared in a run.
+fn judged(load: &Load, alone: &Alone, outcome: &Outcome) -> Run {
+    let job = |j: usize| {
+        let got = got(load, j, outcome);
+        let satisfaction = load.of_job(j, &got, alone);
+        Fared { amount: got.amount, satisfaction, is_cut: got.is_cut }
+    };
+    Run { jobs: (0..load.parties.len()).map(job).collect(), work: work(outcome) }
+}
+
+/// The span over which the load is judged: what its options say, or else as long as it takes under the slowest
+/// of the plain candidates, at most [`SPAN_MAX`].
+fn span(question: &Question, chosen: &candidates::Chosen, threads: usize) -> Result<Duration> {
+    if let Some(span) = Load::span_of(&question.jobs) {
+        return Ok(span);
+    }
+    let most = if question.jobs.jobs.iter().any(|j| j.program == Some(crate::job::Program::Trace)) { TRACE_MAX } else { SPAN_MAX };
+    let plain = &chosen.all[chosen.plain.clone()];
+    let took = crate::parallel::map(plain.len(), threads, &|_| {}, |i| {
+        Ok(simulate(&question.of(&question.jobs, &plain[i], question.seed, most))?.elapsed)
     });
-    runs.swap_remove(0).transpose()
+    let longest = took.into_iter().collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(most);
+    Ok(longest.max(Duration::from_ms(1)))
 }
 
-/// How many candidates a budget is enough for, in a first round and a confirmation of three, if all cost what
-/// the default does.
-fn affordable(budget: Duration, per_run: Duration) -> usize {
-    let runs = (budget.as_ns() / per_run.as_ns().max(1)).saturating_sub(3 * u64::from(confirming(1)));
-    usize::try_from(runs / u64::from(FIRST_SEEDS)).unwrap_or(usize::MAX).max(CANDIDATES_MIN)
-}
+/// Longer than any recorded load; a replay that does not end is cut off here.
+const TRACE_MAX: Duration = Duration::from_secs(3600);
 
-/// To what part a job's run times have to be cut, in thousandths; none if its budget is enough.
-fn shortened(question: &Question, per_run: Duration, candidates: usize) -> Option<u64> {
-    let wanted =
-        CANDIDATES_WANTED.min(candidates as u64) * u64::from(FIRST_SEEDS) + 3 * u64::from(confirming(1));
-    let cost = u128::from(per_run.as_ns()) * u128::from(wanted);
+/// Cuts run times where the budget is not enough. Returns to what part, in thousandths.
+fn shorten_to_budget(question: &mut Question, chosen: &candidates::Chosen) -> Result<Option<u64>> {
+    let jobs = &question.jobs;
+    let has_start = jobs.jobs.iter().any(|j| crate::satisfaction::kind(jobs, j) == Kind::Start);
+    if has_start || Load::span_of(jobs).is_none() {
+        return Ok(None);
+    }
+    let first = simulate(&question.of(jobs, &chosen.all[0], question.seed, TRACE_MAX))?;
+    let wanted = CANDIDATES_WANTED * u64::from(FIRST_SEEDS) + 3 * u64::from(confirming(1));
+    let cost = u128::from(work(&first).as_ns()) * u128::from(wanted);
     let permille = u64::try_from(u128::from(question.work.as_ns()) * 1000 / cost.max(1)).unwrap_or(u64::MAX);
-    let has_runtime = question.jobs.jobs.iter().any(|j| j.runtime.is_some_and(|r| r > RUNTIME_MIN));
-    (permille < 1000 && has_runtime).then_some(permille)
+    let has_runtime = jobs.jobs.iter().any(|j| j.runtime.is_some_and(|r| r > RUNTIME_MIN));
+    if permille >= 1000 || !has_runtime {
+        return Ok(None);
+    }
+    shorten(&mut question.jobs, permille);
+    Ok(Some(permille))
 }
 
-/// Tells runs of a job that was cut from others of the same: its run times added up.
+/// Tells runs of a load that was cut from others of the same: its run times added up.
 fn length(jobs: &JobFile) -> String {
     let sum = jobs.jobs.iter().fold(Duration::ZERO, |sum, j| sum + j.runtime.unwrap_or_default());
     format!("{}ms", sum.as_ms())
@@ -410,136 +565,6 @@ fn shorten(jobs: &mut JobFile, permille: u64) {
         job.runtime = job.runtime.map(cut);
         job.ramp_time = job.ramp_time * permille / 1000;
     }
-}
-
-/// A limit, on flash, where the winner is no scheduler, or the default for want of anything better.
-fn remedy_for(
-    question: &Question,
-    candidates: &[Candidate],
-    race: &Race,
-    (waiting, facts): (&Waiting, &Facts),
-    threads: usize,
-    keep: &dyn Keep,
-) -> std::result::Result<Option<Remedy>, Stopped> {
-    let winner = race.winner();
-    let is_no_answer = winner == 0 || candidates[winner].preset == "noop";
-    if facts.rotational || !is_no_answer || question.only.is_some() {
-        return Ok(None);
-    }
-    let seeds = race::seeds(question.seed, "advise.confirm", confirming(race.rounds));
-    let without = &race.standings[winner].fresh;
-    remedy::find(question, (winner, &candidates[winner]), waiting, (&seeds, without), threads, keep)
-}
-
-/// Why a race has no result.
-enum Stopped {
-    Over,
-    Failed(crate::SimError),
-}
-
-/// Runs the race, and adds each run that has finished to `ran`.
-fn run_race(
-    question: &Question,
-    candidates: &[Candidate],
-    waiting: &Waiting,
-    (threads, keep, stage): (usize, &dyn Keep, &(dyn Fn(Stage) + Sync)),
-    ran: &mut Vec<Ran>,
-) -> std::result::Result<Race, Stopped> {
-    let is_plain =
-        |o: &Candidate, c: &Candidate| (o.preset, o.place) == (c.preset, c.place) && o.set.is_empty();
-    let plain = |c: &Candidate| candidates.iter().position(|o| is_plain(o, c));
-    let entrant = |(i, c): (usize, &Candidate)| Entrant {
-        is_choice: c.place == Place::Kernel,
-        plain: plain(c).unwrap_or(i),
-    };
-    let entrants: Vec<Entrant> = candidates.iter().enumerate().map(entrant).collect();
-    let rules = Rules {
-        weights: question.goal.weights(),
-        work: question.work,
-        rounds: question.rounds,
-        seed: question.seed,
-    };
-    let spent = AtomicU64::new(0);
-    race::race(&entrants, &rules, &mut |round, todo| {
-        let done = |done| {
-            let work = Duration::from_ns(spent.load(Ordering::Relaxed));
-            stage(Stage { round, runs: todo.len(), done, work });
-        };
-        let length = length(&question.jobs);
-        let name = |i: usize| format!("{length} {} {}", candidates[todo[i].0].name(), todo[i].1);
-        let runs = resumable::map(todo.len(), threads, keep, &done, name, |i| {
-            let (candidate, seed) = todo[i];
-            let run = judged(question, waiting, &simulate(&question.scenario(&candidates[candidate], seed))?);
-            spent.fetch_add(run.work.as_ns(), Ordering::Relaxed);
-            Ok(run)
-        });
-        let finished = todo.iter().zip(&runs).filter_map(|(&(c, seed), run)| match run {
-            Some(Ok(run)) => Some((c, seed, *run)),
-            _ => None,
-        });
-        ran.extend(finished);
-        runs.into_iter().map(|run| run.ok_or(Stopped::Over)?.map_err(Stopped::Failed)).collect()
-    })
-}
-
-fn judged(question: &Question, waiting: &Waiting, o: &Outcome) -> Run {
-    Run { figures: figures::figures(&question.jobs, waiting, o), work: work(o) }
-}
-
-/// Where the time of those who wait went, and what each job got, in a pair of runs; and whether a limit made
-/// the disk idle in the winner's.
-fn tell(
-    question: &Question,
-    candidates: &[Candidate],
-    race: &Race,
-    waiting: &Waiting,
-    seed: u64,
-) -> Result<(Option<Told>, Option<Payers>, Option<IdledForLimit>)> {
-    let other = match race.winner() {
-        0 => race.leader,
-        winner => winner,
-    };
-    let run = |c: usize| simulate(&question.scenario(&candidates[c], seed));
-    if other == 0 {
-        let has_groups = question.jobs.cgroups.len() > 1;
-        let alone = has_groups.then(|| run(0)).transpose()?;
-        return Ok((None, None, alone.as_ref().and_then(IdledForLimit::of)));
-    }
-    let (before, after) = (run(0)?, run(other)?);
-    let idled = IdledForLimit::of(if race.winner() == 0 { &before } else { &after });
-    let payers = Some(Payers::new(&question.jobs, other, &before, &after));
-    if waiting.jobs.is_empty() {
-        return Ok((None, payers, idled));
-    }
-    let names = [0, other].map(|c| candidates[c].name());
-    let tail = (waiting.what == Wait::Tail).then(|| changed_most(waiting, &before, &after)).flatten();
-    let (clients, tails) = match tail {
-        None => (waiting.clients(&question.jobs), [None, None]),
-        Some((job, tails)) => {
-            let one = Waiting { what: waiting.what, jobs: vec![job] };
-            (one.clients(&question.jobs), tails.map(Some))
-        }
-    };
-    let told = |c: usize, ceiling: Option<Duration>| {
-        let scenario = question.scenario(&candidates[c], seed);
-        match ceiling {
-            None => crate::why::explain(&scenario, &clients),
-            Some(ceiling) => crate::why::explain_up_to(&scenario, &clients, ceiling),
-        }
-    };
-    let (before, after) = (told(0, tails[0])?.1, told(other, tails[1])?.1);
-    Ok((Some(explain(&names, other, tails, before, after)), payers, idled))
-}
-
-/// Of the jobs that wait, the one whose 99th percentile changed most, with both.
-fn changed_most(waiting: &Waiting, before: &Outcome, after: &Outcome) -> Option<(usize, [Duration; 2])> {
-    let tail = |o: &Outcome, job: usize| time_waited(Wait::Tail, o.clients.iter().filter(|c| c.job == job));
-    let of = |&job: &usize| Some((job, [tail(before, job)?, tail(after, job)?]));
-    let change = |tails: [Duration; 2]| {
-        let [a, b] = tails.map(|t| libm::log(statistics::real(t.as_ns().max(1))));
-        (a - b).abs()
-    };
-    waiting.jobs.iter().filter_map(of).max_by(|a, b| change(a.1).total_cmp(&change(b.1)))
 }
 
 #[cfg(test)]

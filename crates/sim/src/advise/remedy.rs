@@ -1,12 +1,12 @@
 //! Limits instead of a scheduler: what those who do not wait are held to, so that those who wait need not.
 //!
-//! Where no scheduler is the answer (the drive is best without one, or nothing beats the default), the tail
-//! of those who wait can still be shortened: the others get an upper bound that keeps the drive below its
+//! Where no scheduler is the answer (the drive is best without one, or nothing beats the default), the jobs
+//! that wait can still fare better: bulk jobs get an upper bound that keeps the drive below its
 //! saturation. Limits work under any scheduler and under none, and cost no lock.
 //!
 //! ```text
 //!   what the others moved, read and written, in a run without limit ─► four fifths, half, a quarter of that ─► each on the confirmation's seeds
-//!       ─► the best score against the same scheduler without limit, if it is surely better
+//!       ─► the most satisfied load against the same scheduler without limit, if it is surely better
 //! ```
 //!
 //! Example: a backup reads 3 GB/s beside a service that waits 350 us. Held to 2.4 GB/s, it leaves the drive
@@ -15,12 +15,13 @@
 //! What it does not do: search for the best limit, which three levels bracket; or simulate `io.cost`, which
 //! the advice names beside it.
 
-use super::race::{Comparison, Run, compare};
+use super::book::{Comparison, EQUAL, Run};
 use super::statistics::Finding;
-use super::{Candidate, EQUAL, Question, Stopped, Waiting, judged};
-use crate::job::{Cgroup, JobFile, Setting};
+use super::{Asked, Stopped, judged};
+use crate::job::{Cgroup, JobFile, Kind, Setting};
 use crate::metrics::{Outcome, rate};
-use crate::resumable::{self, Keep};
+use crate::resumable;
+use crate::satisfaction::Load;
 use crate::{Scenario, simulate};
 use std::num::NonZeroU64;
 
@@ -100,81 +101,64 @@ impl Limit {
     }
 }
 
-/// Whether limits may help: some wait, others do not, and the job file has no groups of its own.
-fn applies(jobs: &JobFile, waiting: &Waiting) -> bool {
-    !waiting.jobs.is_empty() && waiting.jobs.len() < jobs.jobs.len() && jobs.cgroups.len() == 1
+/// The jobs that are limited: bulk jobs, if others are not, and the job file has no groups of its own.
+fn limited(load: &Load) -> Vec<usize> {
+    let is_bulk = |&j: &usize| load.parties[j].kind == Kind::Bulk;
+    let bulk: Vec<usize> = (0..load.parties.len()).filter(is_bulk).collect();
+    let applies = bulk.len() < load.parties.len() && load.jobs.cgroups.len() == 1;
+    if applies { bulk } else { Vec::new() }
 }
 
-/// The jobs that are limited: those that do not wait, and ask for no rate.
-fn limited(jobs: &JobFile, waiting: &Waiting) -> Vec<usize> {
-    let asks = |j: usize| {
-        let (r, i) = (&jobs.jobs[j].rate, &jobs.jobs[j].rate_iops);
-        [r.read, r.write, r.trim].iter().any(Option::is_some)
-            || [i.read, i.write, i.trim].iter().any(Option::is_some)
-    };
-    (0..jobs.jobs.len()).filter(|&j| !waiting.jobs.contains(&j) && !asks(j)).collect()
-}
-
-/// The limit with the best score under a candidate, if it is surely better than none.
-///
-/// `without` are the candidate's runs on `seeds` without a limit.
+/// The limit under which the load is most satisfied, if it is surely more so than without one.
 pub(super) fn find(
-    question: &Question,
-    (index, candidate): (usize, &Candidate),
-    waiting: &Waiting,
-    (seeds, without): (&[u64], &[Run]),
-    threads: usize,
-    keep: &dyn Keep,
+    asked: &Asked<'_>,
+    candidate: usize,
+    seeds: &[u64],
 ) -> Result<Option<Remedy>, Stopped> {
+    let (load, of) = (&asked.load, &asked.chosen.all[candidate]);
+    let without = &asked.book.standings[candidate].fresh;
     let count = seeds.len().min(without.len()).min(SEEDS);
-    if !applies(&question.jobs, waiting) || limited(&question.jobs, waiting).is_empty() || count == 0 {
+    let others = limited(load);
+    if others.is_empty() || count == 0 {
         return Ok(None);
     }
-    let free = simulate(&question.scenario(candidate, seeds[0])).map_err(Stopped::Failed)?;
-    let limits = limits(waiting, &free);
-    let others: Vec<usize> = limited(&question.jobs, waiting);
+    let free = simulate(&asked.question.scenario(load, of, seeds[0]))?;
+    let limits = limits(&others, &free);
     let name = |i: usize| {
         let (limit, seed) = (&limits[i / count], seeds[i % count]);
-        format!(
-            "{} {}, limited to {} {seed}",
-            super::length(&question.jobs),
-            candidate.name(),
-            limit.permille
-        )
+        let length = super::length(&asked.question.jobs);
+        format!("{length} {}, limited to {} {seed}", of.name(), limit.permille)
     };
-    let runs = resumable::map(limits.len() * count, threads, keep, &|_| {}, name, |i| {
+    let runs = resumable::map(limits.len() * count, asked.threads, asked.keep, &|_| {}, name, |i| {
         let (limit, seed) = (&limits[i / count], seeds[i % count]);
-        let jobs = limit.apply(&question.jobs, &others);
-        let scenario = Scenario { jobs, ..question.scenario(candidate, seed) };
-        Ok(judged(question, waiting, &simulate(&scenario)?))
+        let jobs = limit.apply(&load.jobs, &others);
+        let scenario = Scenario { jobs, ..asked.question.scenario(load, of, seed) };
+        Ok(judged(load, &asked.alone, &simulate(&scenario)?))
     });
     let runs: Vec<Run> = runs
         .into_iter()
         .map(|run| run.ok_or(Stopped::Over)?.map_err(Stopped::Failed))
         .collect::<Result<_, _>>()?;
-    let weights = question.goal.weights();
     let tried = limits.iter().zip(runs.chunks(count)).map(|(limit, runs)| Remedy {
-        candidate: index,
+        candidate,
         jobs: others.clone(),
         permille: limit.permille,
         rbps: limit.rbps,
         wbps: limit.wbps,
-        against: compare(&weights, runs, &without[..count]),
+        against: asked.book.compare(runs, &without[..count]),
     });
-    let score = |r: &Remedy| r.against.score.map_or(0.0, |s| s.ratio);
-    let helps = |r: &Remedy| r.against.score.is_some_and(|s| s.finding(EQUAL) == Finding::Better);
-    Ok(tried.filter(helps).max_by(|a, b| score(a).total_cmp(&score(b))))
+    let helps = |r: &Remedy| r.against.load.finding(EQUAL) == Finding::Better;
+    Ok(tried.filter(helps).max_by(|a, b| a.against.load.ratio.total_cmp(&b.against.load.ratio)))
 }
 
-/// The levels of what the disk did for those who do not wait.
-fn limits(waiting: &Waiting, free: &Outcome) -> Vec<Limit> {
-    let waits = || free.clients.iter().filter(|c| waiting.jobs.contains(&c.job));
-    let (read, written): (u64, u64) = waits().fold((0, 0), |(r, w), c| (r + c.read.bytes, w + c.write.bytes));
-    let counters = &free.disk.counters;
-    let others = [counters.bytes_read.saturating_sub(read), counters.bytes_written.saturating_sub(written)]
-        .map(|bytes| rate(bytes, free.elapsed));
+/// The levels of what these jobs did.
+fn limits(others: &[usize], free: &Outcome) -> Vec<Limit> {
+    let clients = || free.clients.iter().filter(|c| others.contains(&c.job));
+    let (read, written): (u64, u64) =
+        clients().fold((0, 0), |(r, w), c| (r + c.read.bytes, w + c.write.bytes));
+    let moved = [read, written].map(|bytes| rate(bytes, free.elapsed));
     let of = |permille: u64| {
-        let [rbps, wbps] = others.map(|bps| NonZeroU64::new(bps.saturating_mul(permille) / 1000));
+        let [rbps, wbps] = moved.map(|bps| NonZeroU64::new(bps.saturating_mul(permille) / 1000));
         Limit { permille, rbps, wbps }
     };
     LEVELS.map(of).into_iter().filter(|l| l.rbps.is_some() || l.wbps.is_some()).collect()

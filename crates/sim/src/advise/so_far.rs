@@ -5,8 +5,9 @@
 //! with the default by its own pairs, so factors of two candidates may come from different seeds. Nothing is
 //! confirmed on fresh seeds, so the best of many flatters itself: it is a hint, not advice.
 
-use super::race::{self, Comparison, Run};
-use super::{Advice, Candidate, Question, Waiting};
+use super::book::{Book, Comparison, Run};
+use super::{Advice, Candidate, Question};
+use crate::satisfaction::Load;
 
 /// Advice, or what is known of it after an interruption.
 #[derive(Clone, Debug)]
@@ -34,54 +35,48 @@ pub(super) type Ran = (usize, u64, Run);
 /// The finished runs of an interrupted race.
 #[derive(Clone, Debug)]
 pub struct SoFar {
-    /// The candidates; the default first.
+    /// The load over its span.
+    pub load: Load,
+    /// The candidates; what is in use now first.
     pub candidates: Vec<Candidate>,
-    /// The jobs that wait, and what is measured of them.
-    pub waiting: Waiting,
-    /// The weight of each figure in the score.
-    weights: [f64; super::Figures::COUNT],
+    book: Book,
     /// The finished runs of each candidate, with their seeds.
     runs: Vec<Vec<(u64, Run)>>,
 }
 
 impl SoFar {
-    pub(super) fn new(
-        question: &Question,
-        candidates: Vec<Candidate>,
-        waiting: Waiting,
-        ran: &[Ran],
-    ) -> Self {
-        let of = |c: usize| ran.iter().filter(|r| r.0 == c).map(|&(_, seed, run)| (seed, run)).collect();
-        let runs = (0..candidates.len()).map(of).collect();
-        Self { candidates, waiting, weights: question.goal.weights(), runs }
+    pub(super) fn new(load: Load, candidates: Vec<Candidate>, book: Book, ran: &[Ran]) -> Self {
+        let mut runs = vec![Vec::new(); candidates.len()];
+        ran.iter().for_each(|(c, seed, run)| runs[*c].push((*seed, run.clone())));
+        Self { load, candidates, book, runs }
     }
 
-    /// The candidate's runs of which the default has run the seed, too, and the default's, in pairs.
+    /// The candidate's runs of which the first has run the seed, too, and the first's, in pairs.
     fn pairs(&self, candidate: usize) -> (Vec<Run>, Vec<Run>) {
-        let default = |seed: u64| self.runs[0].iter().find(|(s, _)| *s == seed).map(|(_, run)| *run);
-        self.runs[candidate].iter().filter_map(|&(seed, run)| Some((run, default(seed)?))).unzip()
+        let first = |seed: u64| self.runs[0].iter().find(|(s, _)| *s == seed).map(|(_, run)| run.clone());
+        self.runs[candidate].iter().filter_map(|(seed, run)| Some((run.clone(), first(*seed)?))).unzip()
     }
 
-    /// The candidate's runs that can be compared with the default's.
+    /// How many of the candidate's runs can be compared with what is in use now.
     #[must_use]
-    pub fn runs(&self, candidate: usize) -> Vec<Run> {
-        self.pairs(candidate).0
+    pub fn count(&self, candidate: usize) -> usize {
+        self.pairs(candidate).0.len()
     }
 
-    /// The candidate's figures against the default's, from the seeds that both have run.
+    /// The candidate against what is in use now, from the seeds that both have run.
     #[must_use]
-    pub fn against_default(&self, candidate: usize) -> Comparison {
-        let (mine, default) = self.pairs(candidate);
-        Comparison { confirmed: false, ..race::compare(&self.weights, &mine, &default) }
+    pub fn against_now(&self, candidate: usize) -> Comparison {
+        let (mine, now) = self.pairs(candidate);
+        self.book.compare(&mine, &now)
     }
 
-    /// The candidates that can be compared, the best score first; the default has a score of 1.
+    /// The candidates that can be compared, the best first; what is in use now has 1.
     #[must_use]
     pub fn ranked(&self) -> Vec<usize> {
-        let score = |c: usize| self.against_default(c).score.map_or(1.0, |s| s.ratio);
-        let mut all: Vec<usize> = (0..self.runs.len()).filter(|&c| !self.pairs(c).0.is_empty()).collect();
-        // Stable: of equal scores the plainer candidate comes first.
-        all.sort_by(|a, b| score(*b).total_cmp(&score(*a)));
+        let ratio = |c: usize| self.against_now(c).load.ratio;
+        let mut all: Vec<usize> = (0..self.runs.len()).filter(|&c| self.count(c) > 0).collect();
+        // Stable: of equal ones the plainer candidate comes first.
+        all.sort_by(|a, b| ratio(*b).total_cmp(&ratio(*a)));
         all
     }
 }
@@ -89,7 +84,7 @@ impl SoFar {
 #[cfg(test)]
 mod tests {
     use super::super::tests::question;
-    use super::super::{Goal, answer};
+    use super::super::answer;
     use super::*;
     use crate::resumable::Keep;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,7 +109,7 @@ mod tests {
 
     fn after(runs: usize) -> SoFar {
         let keep = Until(AtomicUsize::new(0), runs);
-        match answer(&question(JOBS, "nas2020", Goal::Balanced), 1, &keep, &|_| {}).unwrap() {
+        match answer(&question(JOBS, "nas2020"), 1, &keep, &|_| {}).unwrap() {
             Answer::SoFar(so_far) => *so_far,
             Answer::Whole(_) => panic!("it was over after {runs} runs"),
         }
@@ -122,14 +117,13 @@ mod tests {
 
     #[test]
     fn an_interrupted_race_tells_what_had_finished() {
-        assert!(after(0).ranked().is_empty(), "not even the run that finds out what a run costs");
-        assert!(after(1).ranked().is_empty(), "that run is of no seed of the race");
-        // One seed of the first six candidates.
-        let so_far = after(7);
+        assert!(after(0).ranked().is_empty());
+        // One seed of the kernel's three, and another of the first.
+        let so_far = after(4);
         let ranked = so_far.ranked();
-        assert_eq!(ranked.len(), 6, "{ranked:?}");
-        assert!(ranked.contains(&0) && so_far.runs(0).len() == 1);
-        let best = so_far.against_default(ranked[0]);
-        assert!(!best.confirmed && best.score.is_none_or(|s| s.ratio >= 1.0), "{best:?}");
+        assert_eq!(ranked.len(), 3, "{ranked:?}");
+        assert!(ranked.contains(&0) && so_far.count(0) == 2);
+        let best = so_far.against_now(ranked[0]);
+        assert!(!best.is_confirmed && best.load.ratio >= 1.0, "{best:?}");
     }
 }

@@ -46,13 +46,6 @@ pub fn student(probability: f64, freedom: u32) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// A number of nanoseconds or bytes as a floating-point number.
-#[must_use]
-#[allow(clippy::cast_precision_loss, reason = "nanoseconds and bytes: 53 bits are 104 days and 9 PB")]
-pub(super) fn real(n: u64) -> f64 {
-    n as f64
-}
-
 /// A mean, and how far it may be off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {

@@ -202,6 +202,36 @@ pub enum SyncMode {
     Sync,
 }
 
+/// What of a job its user feels: which of its figures says how well it fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// It begins, works and is done, and a user waits until it is: the start of a program, a build.
+    Start,
+    /// It wants a rate and no more: a film, a camera.
+    Paced,
+    /// A user waits for each of its calls: a query, a commit.
+    Waiting,
+    /// It takes what it can get: a copy, a backup.
+    Bulk,
+}
+
+impl Kind {
+    /// All kinds, with the words of `fh_kind`.
+    pub const WORDS: &[(&str, Self)] =
+        &[("start", Self::Start), ("paced", Self::Paced), ("waiting", Self::Waiting), ("bulk", Self::Bulk)];
+
+    /// The value of `fh_kind`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Paced => "paced",
+            Self::Waiting => "waiting",
+            Self::Bulk => "bulk",
+        }
+    }
+}
+
 /// `ioengine`, by what the disk sees of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Engine {

@@ -66,7 +66,7 @@ pub use error::JobError;
 pub use groups::{Cgroup, Change, ChangeTo, Setting, class_word};
 pub use load::{
     Application, BlockSize, Direction, Distribution, Engine, FileService, Layout, Metadata, Pattern, PerOp,
-    Percentiles, Placement, Program, RandomZone, Sequencer, Size, SyncMode, Unified, Verify, Zones,
+    Kind, Percentiles, Placement, Program, RandomZone, Sequencer, Size, SyncMode, Unified, Verify, Zones,
 };
 pub use model::{Client, Job, JobFile, Written};
 pub use nearest::nearest;

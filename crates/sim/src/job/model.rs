@@ -28,7 +28,7 @@ use super::disks::{Disk, DiskId, WHOLE_DISK, drive};
 use super::error::{JobError, clean};
 use super::groups::{Cgroup, Change};
 use super::load::{
-    BlockSize, Direction, Distribution, Engine, FileService, Layout, Metadata, Pattern, PerOp, Percentiles,
+    BlockSize, Direction, Distribution, Engine, FileService, Kind, Layout, Metadata, Pattern, PerOp, Percentiles,
     Placement, Program, Sequencer, Size, SyncMode, Unified, Verify, Zones,
 };
 use super::steady::SteadyState;
@@ -510,6 +510,9 @@ pub struct Job {
     /// `fh_direct_write_sync`: whether the scheduler sees direct writes as sync. `None`: as the scheduler's
     /// era did.
     pub direct_write_sync: Option<bool>,
+    /// `fh_kind`: what of the job its user feels. `None`: its other options say it
+    /// ([`satisfaction::kind`](crate::satisfaction::kind)).
+    pub kind: Option<Kind>,
 }
 
 impl Job {
@@ -731,6 +734,7 @@ impl Default for Job {
             placement: None,
             metadata: Metadata::default(),
             direct_write_sync: None,
+            kind: None,
             cgroup_writeback: None,
         }
     }

@@ -17,7 +17,7 @@ use super::engines::{self, ENGINES};
 use super::error::clean;
 use super::groups::{Cgroups, Setting, set_own};
 use super::load::{
-    Application, BlockSize, Direction, Engine, Layout, Metadata, Pattern, Placement, Program, Sequencer,
+    Application, BlockSize, Direction, Engine, Kind, Layout, Metadata, Pattern, Placement, Program, Sequencer,
     SyncMode, Unified,
 };
 use super::steer::ExitWhat;
@@ -324,6 +324,7 @@ const SET: &[(&str, Effect)] = &[
     ("fh_cgroup", Groups(|g, d, a, line| g.statement(a, line, &mut d.own))),
     ("fh_at", Groups(|g, _, a, line| g.change(a, line))),
     ("fh_cgroup_writeback", Set(|d, a| a.flag().map(|v| d.job.cgroup_writeback = Some(v)))),
+    ("fh_kind", Set(|d, a| a.word(Kind::WORDS).map(|v| d.job.kind = Some(v)))),
     ("fh_direct_write_sync", Set(|d, a| a.flag().map(|v| d.job.direct_write_sync = Some(v)))),
 ];
 

@@ -8,7 +8,8 @@ use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_core::sched::outside::{Factory, Of};
 use fairhead_core::{Cx, Dispatch, Limits, Tag, tunables};
 use fairhead_device::DeviceParams;
-use fairhead_sim::advise::{Goal, Question, WORK_PER_S, advise};
+use fairhead_sim::advise::{Question, WORK_PER_S, advise};
+use fairhead_sim::satisfaction::Emphasis;
 use fairhead_sim::{Host, Scenario, job, simulate};
 
 tunables! {
@@ -102,12 +103,11 @@ fn advice_has_it_as_a_candidate() {
         jobs: scenario.jobs,
         disk: scenario.disk,
         host: scenario.host,
-        goal: Goal::Balanced,
+        emphasis: Emphasis::Even,
         seed: 1,
         work: WORK_PER_S * 60,
         rounds: Some(1),
         against: Some(find("stack")),
-        foreground: None,
         only: Some(vec![find("mq-deadline"), find("stack")]),
     };
     let (_, advice) = advise(&question, 2, &(), &|_| {}).unwrap().unwrap();

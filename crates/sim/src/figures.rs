@@ -15,11 +15,9 @@
 //! 8. those of a recorded trace: the same.
 //!
 //! Where there is no such job there is no wait: a program that copies a file needs throughput, not short
-//! calls. With [`Goal::Latency`] the wait is then the 99th percentile of all calls.
+//! calls.
 //!
 //! Of several jobs the geometric mean counts: half as long for one is as good as half as long for another.
-//!
-//! **Rates**: a job with `rate=` wants that rate. What it misses multiplies the score ([`Figures::kept`]).
 //!
 //! **Throughput** is what the disk moved in the run's time, as `fairhead ladder` has it. Where some jobs are
 //! of the idle class, it is what the clients of the others did: a job that may wait does not choose the
@@ -33,11 +31,8 @@
 //! weights 100 and 300 got 40 and 60 MB/s, which is 40 and 20 for each hundred: 0.5. (Jain's index, 0.9 here,
 //! tells extremes hardly apart: of two who got 1 and 10 it is 0.6, and never below a half.)
 
-use super::statistics::real;
-use super::{Goal, cost};
 use crate::job::{Direction, Job, JobFile, Program};
 use crate::metrics::{ClientStats, OpStats, Outcome, StartUp, rate};
-use crate::rates;
 use fairhead_core::{Class, Duration};
 
 /// Shares below this count as nothing.
@@ -52,13 +47,6 @@ pub struct Figures {
     pub throughput: Option<f64>,
     /// The smallest share over the largest.
     pub fairness: Option<f64>,
-    /// The share of all processors that the requests would take for each byte a second; none where that is
-    /// not modelled. It has no weight of its own: it is a price of the throughput ([`Figures::price`]).
-    pub processors: Option<f64>,
-    /// The share of the rates that jobs ask for (`rate`, `rate_iops`) and got: the product over all of them
-    /// that were missed, 1 if none was; none if no job asks for one. It has no weight of its own: the score
-    /// is multiplied by it.
-    pub kept: Option<f64>,
 }
 
 impl Figures {
@@ -66,19 +54,6 @@ impl Figures {
     pub const COUNT: usize = 3;
     /// The names of the figures, in their order.
     pub const NAMES: [&'static str; Self::COUNT] = ["latency", "throughput", "fairness"];
-
-    /// By what factor this is cheaper for the same work than another: what a drive and the host's processors
-    /// cost together, in drives, where all processors are worth one drive and the work is what the other did.
-    ///
-    /// Example: a scheduler that takes 60 % of the processors for what takes 40 % without it has 1.4 / 1.6,
-    /// or 0.875: the load costs a seventh more.
-    #[must_use]
-    pub fn price(&self, other: &Self) -> f64 {
-        match (self.processors, other.processors, other.throughput) {
-            (Some(mine), Some(others), Some(work)) => (1.0 + others * work) / (1.0 + mine * work),
-            _ => 1.0,
-        }
-    }
 
     /// Returns the figures as a list, in the order of [`Self::NAMES`].
     #[must_use]
@@ -188,12 +163,11 @@ fn syncs(job: &Job) -> bool {
 /// A question about a job.
 type Wanted<'w> = &'w dyn Fn(&Job) -> bool;
 
-/// Chooses the jobs that wait, by the rules of the module; or those of this name, if there is one.
+/// Chooses the jobs that wait, by the rules of the module.
 #[must_use]
-pub fn waiting(jobs: &JobFile, name: Option<&str>, goal: Goal) -> Waiting {
+pub fn waiting(jobs: &JobFile) -> Waiting {
     let of = |wanted: Wanted<'_>| -> Vec<usize> {
-        let named = |j: &Job| name.is_none_or(|n| j.name == n);
-        (0..jobs.jobs.len()).filter(|&i| named(&jobs.jobs[i]) && wanted(&jobs.jobs[i])).collect()
+        (0..jobs.jobs.len()).filter(|&i| wanted(&jobs.jobs[i])).collect()
     };
     let at_random = |j: &Job| j.program.is_none() && j.iodepth == 1 && reads_at_random(j);
     let is_not_all = |wanted: Wanted<'_>| jobs.jobs.iter().any(|j| !wanted(j));
@@ -215,8 +189,7 @@ pub fn waiting(jobs: &JobFile, name: Option<&str>, goal: Goal) -> Waiting {
             return Waiting { what, jobs: found };
         }
     }
-    let all = name.is_some() || goal == Goal::Latency;
-    Waiting { what: Wait::Tail, jobs: if all { of(&|_| true) } else { Vec::new() } }
+    Waiting { what: Wait::Tail, jobs: Vec::new() }
 }
 
 /// The figures of a run.
@@ -227,24 +200,7 @@ pub fn figures(jobs: &JobFile, waiting: &Waiting, o: &Outcome) -> Figures {
         latency: waited(waiting, o).map(|w| 1.0 / w),
         throughput: (moved > 0).then(|| real(moved)),
         fairness: fairness(jobs, o),
-        processors: processors(moved, o),
-        kept: kept(jobs, o),
     }
-}
-
-/// The product of the shares of their rates that jobs got. Jobs of the idle class ask for nothing.
-fn kept(jobs: &JobFile, o: &Outcome) -> Option<f64> {
-    let of = |(i, job): (usize, &Job)| rates::of(job, o.clients.iter().filter(move |c| c.job == i));
-    let all = jobs.jobs.iter().enumerate().filter(|(_, j)| !is_idle_class(j)).flat_map(of);
-    all.map(|r| r.kept().max(SHARE_MIN)).reduce(|a, b| a * b)
-}
-
-/// The share of all processors for each byte a second.
-fn processors(bytes_per_s: u64, o: &Outcome) -> Option<f64> {
-    let busy = cost::for_requests(o);
-    let all = o.elapsed * u64::from(o.cpus);
-    (bytes_per_s > 0 && !busy.is_zero() && !all.is_zero())
-        .then(|| real(busy.as_ns()) / real(all.as_ns()) / real(bytes_per_s))
 }
 
 /// Bytes that count.
@@ -357,4 +313,112 @@ fn among_groups(jobs: &JobFile, o: &Outcome, wave: u32) -> Option<f64> {
 
 fn weight(o: &Outcome, group: usize) -> u64 {
     u64::from(o.groups[group].weight.0.get())
+}
+
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds and bytes: 53 bits are 104 days and 9 PB")]
+fn real(n: u64) -> f64 {
+    n as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+    use crate::job::parse;
+    use crate::{Scenario, simulate};
+    use fairhead_core::sched::any::preset;
+    use fairhead_device::DeviceParams;
+
+    fn under(jobs: &JobFile, scheduler: &str) -> Outcome {
+        simulate(&Scenario {
+            jobs: jobs.clone(),
+            disk: DeviceParams::preset("nas2020").unwrap(),
+            host: Host::for_disk("nas2020"),
+            scheduler: scheduler.to_owned(),
+            config: (preset(scheduler).unwrap().config)(),
+            seed: 1,
+            interval: None,
+            time_max: None,
+            watch: None,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn who_waits_is_read_off_the_file() {
+        let of = |text: &str| {
+            let jobs = parse(text, "t").unwrap();
+            let w = waiting(&jobs);
+            (w.what, w.names(&jobs).join(","))
+        };
+        let bulk = "[bulk]\nrw=read\nsize=1m\n";
+        for (more, expected) in [
+            ("[app]\nfh_workload=startup:xterm\nsize=1g\n", (Wait::StartUp, "app")),
+            ("[film]\nfh_workload=player\nsize=10m\n", (Wait::Frames, "film")),
+            ("[go]\nrw=read\nsize=1m\nexitall\n", (Wait::Took, "go")),
+            ("[go]\nrw=read\nsize=1m\nruntime=9s\nexitall\n", (Wait::Pace, "go")),
+            ("[log]\nrw=write\nsize=1m\nfdatasync=1\n", (Wait::Tail, "log")),
+            ("[random]\nrw=randread\nsize=1m\n", (Wait::Tail, "random")),
+            ("", (Wait::Tail, "")),
+        ] {
+            assert_eq!(of(&format!("{bulk}{more}")), (expected.0, expected.1.to_owned()), "{more}");
+        }
+        assert_eq!(of("[random]\nrw=randread\nsize=1m\n"), (Wait::Tail, String::new()));
+    }
+
+    /// A job that its run time ends takes as long whatever it gets; how far it got is what counts.
+    #[test]
+    fn who_starves_until_time_is_up_has_waited() {
+        let text = "[readers]\nrw=read\nbs=64k\nsize=1g\nnumjobs=8\n\
+                    [build]\nrw=randread\nbs=4k\nsize=64m\nruntime=2s\ntime_based\nexitall\n";
+        let jobs = parse(text, "t").unwrap();
+        let waiting = waiting(&jobs);
+        let of = |name: &str| {
+            let o = under(&jobs, name);
+            let build = o.clients.iter().find(|c| c.name == "build").unwrap();
+            let seconds = build.elapsed.as_ns() as f64 / 1e9;
+            assert!((2.0..2.3).contains(&seconds), "{name}: {seconds} s");
+            (figures(&jobs, &waiting, &o).latency.unwrap(), build.read.calls as f64 / seconds)
+        };
+        let ((slow, few), (quick, many)) = (of("cfq"), of("bfq"));
+        assert_eq!(waiting.what, Wait::Pace);
+        assert!((few / many).max(many / few) > 1.1, "{few} and {many} calls a second");
+        assert!((quick / slow / (many / few) - 1.0).abs() < 1e-6, "{quick}, {slow}: {many}, {few}");
+    }
+
+    /// A backup of the idle class gets what its class says under schedulers with classes, and that does not
+    /// count against them.
+    #[test]
+    fn who_may_wait_moves_nothing_that_counts() {
+        let text =
+            "[global]\nrw=read\nbs=64k\nsize=256m\ndirect=1\nruntime=2s\ntime_based\n[a]\n[b]\nprioclass=3\n";
+        let moved = |text: &str, o: &Outcome| {
+            let jobs = parse(text, "t").unwrap();
+            figures(&jobs, &waiting(&jobs), o).throughput.unwrap()
+        };
+        let o = under(&parse(text, "t").unwrap(), "noop");
+        let (of_a, of_b) = (o.clients[0].bytes(), o.clients[1].bytes());
+        assert_eq!(moved(text, &o), rate(of_a, o.elapsed) as f64);
+        assert!(of_b > of_a / 2, "noop knows no classes");
+        let all_idle = moved(&text.replace("[a]", "[a]\nprioclass=3"), &o);
+        assert!(all_idle > 1.5 * rate(of_a, o.elapsed) as f64, "all of the disk's");
+    }
+
+    #[test]
+    fn fairness_goes_by_weight() {
+        let of = |weights: (u32, u32), scheduler: &str| {
+            let text = format!(
+                "[global]\nrw=read\nbs=1m\nsize=1g\nruntime=4s\ntime_based\ndirect=1\n[a]\ncgroup=a\ncgroup_weight={}\n[b]\ncgroup=b\ncgroup_weight={}\n",
+                weights.0, weights.1
+            );
+            let jobs = parse(&text, "t").unwrap();
+            fairness(&jobs, &under(&jobs, scheduler)).unwrap()
+        };
+        // Under a scheduler with weights all get the same for their weight; equal shares are a quarter of it
+        // for four times the weight.
+        assert!(of((100, 400), "bfq") > 0.85, "{}", of((100, 400), "bfq"));
+        let blind = of((100, 400), "mq-deadline");
+        assert!((0.2..0.32).contains(&blind), "{blind}");
+        assert!(of((100, 100), "mq-deadline") > 0.8);
+    }
 }

@@ -1,0 +1,86 @@
+//! What each job of a load gets when it has the disk to itself.
+//!
+//! One clone of the job runs under no scheduler and under `mq-deadline`, and the better of the two counts. The
+//! files of all jobs are laid out as in the load, and the others do not begin. Jobs that differ by nothing but
+//! their names are run once.
+
+use super::{Got, Load, got};
+use crate::engine::Scenario;
+use crate::job::{Job, JobFile};
+use crate::metrics::{Outcome, Result};
+use crate::parallel;
+use crate::simulate;
+use fairhead_core::Duration;
+use fairhead_core::sched::any::preset;
+
+/// The schedulers of which the better counts.
+const SCHEDULERS: [&str; 2] = ["noop", "mq-deadline"];
+
+/// What one clone of each job gets alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alone {
+    jobs: Vec<Got>,
+}
+
+impl Alone {
+    /// Runs each job of a load alone: `base` says the disk, the host and the seed. With the work of all runs,
+    /// as `work` reckons it.
+    ///
+    /// # Errors
+    /// If the load does not fit the disk.
+    pub fn measure(load: &Load, base: &Scenario, threads: usize, work: &(dyn Fn(&Outcome) + Sync)) -> Result<Self> {
+        let firsts: Vec<usize> = (0..load.jobs.jobs.len()).map(|job| first_like(&load.jobs, job)).collect();
+        let mut distinct = firsts.clone();
+        distinct.dedup();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let runs = parallel::map(distinct.len() * SCHEDULERS.len(), threads, &|_| {}, |i| {
+            let (job, scheduler) = (distinct[i / SCHEDULERS.len()], SCHEDULERS[i % SCHEDULERS.len()]);
+            let outcome = simulate(&scenario(load, base, job, scheduler))?;
+            work(&outcome);
+            Ok(got(load, job, &outcome))
+        });
+        let runs: Vec<Got> = runs.into_iter().collect::<Result<_>>()?;
+        let best = |job: usize| {
+            let at = distinct.iter().position(|d| *d == firsts[job]).unwrap_or(0) * SCHEDULERS.len();
+            let of = &runs[at..at + SCHEDULERS.len()];
+            of.iter().max_by(|a, b| figure(a).total_cmp(&figure(b))).cloned().expect("two schedulers")
+        };
+        Ok(Self { jobs: (0..load.jobs.jobs.len()).map(best).collect() })
+    }
+
+    /// What one clone of a job gets.
+    #[must_use]
+    pub fn got(&self, job: usize) -> &Got {
+        &self.jobs[job]
+    }
+
+    /// The figure of one clone.
+    #[must_use]
+    pub fn figure(&self, job: usize) -> f64 {
+        figure(&self.jobs[job])
+    }
+}
+
+fn figure(got: &Got) -> f64 {
+    got.figures.first().copied().unwrap_or(0.0)
+}
+
+/// The first job of the file that differs from this one by its name alone.
+fn first_like(jobs: &JobFile, job: usize) -> usize {
+    let plain = |job: &Job| Job { name: String::new(), line: 0, ..job.clone() };
+    let this = plain(&jobs.jobs[job]);
+    (0..job).find(|&other| plain(&jobs.jobs[other]) == this).unwrap_or(job)
+}
+
+/// A run in which one clone of one job begins.
+fn scenario(load: &Load, base: &Scenario, job: usize, scheduler: &str) -> Scenario {
+    let mut jobs = load.jobs.clone();
+    for (i, other) in jobs.jobs.iter_mut().enumerate() {
+        (other.wave, other.wait_for, other.wave_delay) = (0, None, Duration::ZERO);
+        other.startdelay = if i == job { Duration::ZERO } else { load.span + Duration::from_secs(1) };
+    }
+    jobs.jobs[job].numjobs = 1;
+    let config = preset(scheduler).map(|p| (p.config)()).expect("a built-in scheduler");
+    Scenario { jobs, scheduler: scheduler.to_owned(), config, time_max: Some(load.span), ..base.clone() }
+}
