@@ -17,6 +17,7 @@ def cli():
         pytest.skip("FAIRHEAD does not name the program")
 
     def run(*args):
-        return subprocess.run([program, *args], check=True, capture_output=True, text=True).stdout
+        env = {**os.environ, "LC_ALL": "C.UTF-8"}
+        return subprocess.run([program, *args], check=True, capture_output=True, text=True, env=env).stdout
 
     return run

@@ -182,18 +182,25 @@ impl Book {
         libm::exp(Mean::of(&self.logs(self.told(candidate))).mean)
     }
 
+    /// How satisfied the load is under a candidate and under another, on the seeds that both ran.
+    #[must_use]
+    pub fn satisfactions(&self, candidate: usize, other: usize) -> [f64; 2] {
+        let (a, b, _) = self.paired(candidate, other);
+        [a, b].map(|runs| libm::exp(Mean::of(&self.logs(runs)).mean))
+    }
+
     /// How a job fares under a candidate: the mean of its amounts, the geometric mean of its satisfactions, and
     /// whether any run cut it off.
     #[must_use]
     pub fn fared(&self, candidate: usize, job: usize) -> Fared {
-        let of = |of: &dyn Fn(&Fared) -> f64| {
-            Mean::of(&self.told(candidate).iter().map(|run| of(&run.jobs[job])).collect::<Vec<_>>()).mean
-        };
-        Fared {
-            amount: of(&|f| f.amount),
-            satisfaction: libm::exp(of(&|f| libm::log(f.satisfaction.max(LEAST)))),
-            is_cut: self.told(candidate).iter().any(|run| run.jobs[job].is_cut),
-        }
+        fared(self.told(candidate), job)
+    }
+
+    /// How a job fares under a candidate and under another, on the seeds that both ran.
+    #[must_use]
+    pub fn fared_beside(&self, candidate: usize, other: usize, job: usize) -> [Fared; 2] {
+        let (a, b, _) = self.paired(candidate, other);
+        [a, b].map(|runs| fared(runs, job))
     }
 
     /// The first job that bars a candidate against another, by all runs that both have.
@@ -228,5 +235,16 @@ impl Book {
         } else {
             None
         }
+    }
+}
+
+fn fared(runs: &[Run], job: usize) -> Fared {
+    let mean = |of: &dyn Fn(&Fared) -> f64| {
+        Mean::of(&runs.iter().map(|run| of(&run.jobs[job])).collect::<Vec<_>>()).mean
+    };
+    Fared {
+        amount: mean(&|f| f.amount),
+        satisfaction: libm::exp(mean(&|f| libm::log(f.satisfaction.max(LEAST)))),
+        is_cut: runs.iter().any(|run| run.jobs[job].is_cut),
     }
 }

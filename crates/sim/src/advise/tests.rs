@@ -42,7 +42,7 @@ fn a_program_that_starts_beside_streams_is_told_to_use_bfq() {
     let a = answered(&question(JOBS, "nas2020"), 2);
     let verdict = a.verdict();
     assert_eq!(a.candidates[a.winner].preset, "bfq", "{verdict:?}");
-    assert_eq!((verdict.compared, verdict.seeds), (a.winner, a.book.standings[0].fresh.len()));
+    assert_eq!((verdict.compared, verdict.seeds), (a.winner, u32::try_from(a.book.standings[0].fresh.len()).unwrap()));
     assert_eq!(verdict.load.finding(EQUAL), statistics::Finding::Better);
     let (streams, program) = (&verdict.rows[0], &verdict.rows[1]);
     assert!(program.then.amount < program.now.amount / 2.0, "{program:?}");

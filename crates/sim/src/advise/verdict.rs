@@ -40,10 +40,12 @@ pub struct Verdict {
     pub compared: usize,
     /// The jobs, in the order of the file.
     pub rows: Vec<Row>,
-    /// How many times as satisfied the load is under the compared candidate.
+    /// How satisfied the load is under what is in use now.
+    pub satisfied: f64,
+    /// How many times as satisfied it is under the compared candidate.
     pub load: Ratio,
     /// The number of seeds of both: fresh ones if the compared candidate was confirmed.
-    pub seeds: usize,
+    pub seeds: u32,
     /// The candidates that a floor bars, with the job and the floor.
     pub barred: Vec<(usize, usize, Floor)>,
     /// The candidates as good as the winner, though not as plain.
@@ -65,13 +67,11 @@ impl Advice {
     pub fn verdict(&self) -> Verdict {
         let compared = self.compared();
         let against = self.book.against(compared, 0);
-        let row = |job: usize| Row {
-            job,
-            alone: self.alone.got(job).amount,
-            now: self.book.fared(0, job),
-            then: self.book.fared(compared, job),
-            change: against.jobs[job],
+        let row = |job: usize| {
+            let [then, now] = self.book.fared_beside(compared, 0, job);
+            Row { job, alone: self.alone.got(job).amount, now, then, change: against.jobs[job] }
         };
+        let [_, satisfied] = self.book.satisfactions(compared, 0);
         let others = || (1..self.candidates.len()).filter(|&c| !self.book.standings[c].race.is_empty());
         let barred = |c: usize| self.book.floor(c, 0).map(|(job, floor)| (c, job, floor));
         let is_as_good = |&c: &usize| {
@@ -85,8 +85,9 @@ impl Advice {
             winner: self.winner,
             compared,
             rows: (0..self.load.parties.len()).map(row).collect(),
+            satisfied,
+            seeds: against.load.count,
             load: against.load,
-            seeds: self.book.told(compared).len(),
             barred: others().filter_map(barred).collect(),
             as_good: std::iter::once(0).chain(others()).filter(is_as_good).collect(),
             better_own: self.better_own.map(|own| (own, self.book.against(own, self.winner).load)),

@@ -200,7 +200,7 @@ fn together(advice: &Advice, verdict: &Verdict) -> String {
     let name = |c: usize| advice.candidates[c].name();
     format!(
         "All together get {:.2} of alone under {}; {}: {finding} ({over}).",
-        advice.book.satisfaction(0),
+        verdict.satisfied,
         name(0),
         name(verdict.compared)
     )

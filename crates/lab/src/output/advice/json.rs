@@ -33,8 +33,8 @@ pub fn value(labels: &Labels, seed: u64, advice: &Advice) -> Value {
         "winner": name(verdict.winner),
         "compared": name(verdict.compared),
         "satisfaction": {
-            "default": advice.book.satisfaction(0),
-            "compared": advice.book.satisfaction(verdict.compared),
+            "default": verdict.satisfied,
+            "compared": verdict.satisfied * verdict.load.ratio,
             "change": ratio(verdict.load),
         },
         "answer": answer::lines(labels, advice, drawn),
