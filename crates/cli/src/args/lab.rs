@@ -223,7 +223,7 @@ pub(crate) struct AdviseArgs {
     pub(crate) of_job: Option<String>,
     /// How much to simulate, as an approximate time on two cores. The cost of a run is computed from its
     /// events, not measured, so the same budget gives the same answer on every machine.
-    #[arg(long, value_name = "TIME", default_value = "60s")]
+    #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) budget: String,
     /// Run at most this many rounds of seeds, without regard to --budget. Default: as many as the budget
     /// allows.

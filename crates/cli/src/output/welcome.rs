@@ -18,7 +18,7 @@ pub(crate) struct Bar {
 }
 
 /// The length of the longest bar, in characters.
-const WIDTH: u64 = 36;
+const WIDTH: u64 = 32;
 
 /// The picture as text of at most 15 lines.
 pub(crate) fn render(bars: &[Bar], look: &Look) -> String {
@@ -35,10 +35,11 @@ pub(crate) fn render(bars: &[Bar], look: &Look) -> String {
         text.push_str(&format!("  {:width$}  {on}{bar}{off}{:pad$}  {}\n", label(b), "", time(b.took)));
     }
     text.push_str(
-        "\nDisk and load are the same; only the order differs in which the disk serves the requests.\n\n\
-         fairhead doctor         what is wrong with the disks of this machine, and the commands that mend it\n\
+        "\nThe disk and the load are the same; only the order of the requests differs.\n\n\
+         fairhead doctor         what is wrong with this machine's disks, and the cure\n\
          fairhead advise backup  the best scheduler for a load on a disk, and why\n\
-         fairhead run my.fio     your own load (fio's job files) under every scheduler; --all: this one\n",
+         fairhead run my.fio     your load (a fio job file) under every scheduler\n\
+         fairhead --all          this load under every scheduler\n",
     );
     text
 }
@@ -75,8 +76,9 @@ mod tests {
             let line = text.lines().find(|l| l.trim_start().starts_with(name)).unwrap();
             line.chars().filter(|c| *c == '█').count()
         };
-        assert_eq!((cells("none, kyber"), cells("cfq"), cells("bfq")), (36, 18, 0));
-        assert!(text.contains("  ▋  "), "five eighths of a character: {text}");
+        assert_eq!((cells("none, kyber"), cells("cfq"), cells("bfq")), (32, 16, 0));
+        assert!(text.contains("  ▌  "), "four eighths of a character: {text}");
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     }
 
     #[test]

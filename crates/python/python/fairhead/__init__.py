@@ -214,7 +214,7 @@ def advise(
     disk="nas2020",
     schedulers=None,
     goal="even",
-    budget="30s",
+    budget="10s",
     seed=1,
     against=None,
     for_job=None,

@@ -268,7 +268,7 @@ def advise(
     disk: _Path = "nas2020",
     schedulers: _Schedulers = None,
     goal: Literal["even", "starts", "rates", "waits", "bulk"] = "even",
-    budget: str = "30s",
+    budget: str = "10s",
     seed: int = 1,
     against: str | None = None,
     for_job: str | None = None,

@@ -5,7 +5,7 @@ use fairhead_report::words::time;
 use fairhead_sim::advise::statistics::Finding;
 use fairhead_sim::advise::{Advice, Candidate, EQUAL, Place, Row, Verdict, factor};
 
-use super::{Labels, amount, details, fared, shown, word};
+use super::{Labels, amount, details, fared, word};
 
 /// How the answer is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,7 +142,7 @@ fn sentences(advice: &Advice, verdict: &Verdict) -> Vec<String> {
     }
     if let Some(r) = &advice.remedy {
         all.push(format!(
-            "A limit helps: {} at {} ({} times as much of alone, all jobs together).",
+            "A limit helps: {} at {}: all jobs together {} times.",
             r.names(&advice.load.jobs).join(", "),
             r.words(),
             factor(r.against.load.ratio)
@@ -189,21 +189,19 @@ fn paid(advice: &Advice, verdict: &Verdict) -> Option<String> {
 /// How all jobs together fare, and how sure that is.
 fn together(advice: &Advice, verdict: &Verdict) -> String {
     let over = format!("{} seeds, {} each", verdict.seeds, time(advice.load.span));
+    let (now, load) = (verdict.satisfied, verdict.load);
+    let [before, after] = [0, verdict.compared].map(|c| advice.candidates[c].name());
     if verdict.compared == 0 {
-        return format!("There is nothing else to compare it with ({over}).");
+        return format!("All jobs together: {now:.2} of alone under {before} ({over}).");
     }
-    let finding = match verdict.load.finding(EQUAL) {
-        Finding::NoDifference => "within 5 % of it".to_owned(),
-        Finding::NothingFound => format!("{}: too close to call", shown(verdict.load)),
-        _ => format!("{} of it", shown(verdict.load)),
-    };
-    let name = |c: usize| advice.candidates[c].name();
-    format!(
-        "All together get {:.2} of alone under {}; {}: {finding} ({over}).",
-        verdict.satisfied,
-        name(0),
-        name(verdict.compared)
-    )
+    let both = format!("All jobs together: {now:.2} of alone under {before}, {:.2} under {after}", now * load.ratio);
+    match load.finding(EQUAL) {
+        Finding::NoDifference => format!("{both}: no difference ({over})."),
+        Finding::NothingFound => {
+            format!("{both}: too close to call, {} to {} times ({over}).", factor(load.low), factor(load.high))
+        }
+        _ => format!("{both}: {} times ({} to {}; {over}).", factor(load.ratio), factor(load.low), factor(load.high)),
+    }
 }
 
 /// The kernel's other candidates that a floor bars although they would be ahead.
