@@ -2,5 +2,6 @@
 
 mod apply;
 mod doctor;
+mod museum;
 mod tracefs;
 mod trees;
