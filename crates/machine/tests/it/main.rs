@@ -1,6 +1,7 @@
 //! The integration tests, in one program.
 
 mod apply;
+mod bound;
 mod doctor;
 mod museum;
 mod tracefs;

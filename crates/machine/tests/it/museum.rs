@@ -137,7 +137,11 @@ fn entries() -> String {
         let of = |name: &str| field(&expected, name).unwrap_or_default();
         let complaint = format!("**Complaint**: {}", of("complaint"));
         page.push_str(&item(&complaint));
-        page.push_str(&format!("  [{}]({source}): \"{}\".\n", short(source), title.replace('"', "'")));
+        page.push_str(&format!(
+            "  [{}]({source}): \"{}\".\n",
+            short(source),
+            title.trim_end_matches('.').replace('"', "'")
+        ));
         page.push_str(&item(&format!("**Files**: {}", of("files"))));
         page.push_str(&answer(&expected));
         if !of("pays").is_empty() {
