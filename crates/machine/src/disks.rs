@@ -85,7 +85,7 @@ impl Bus {
 pub struct Loop {
     /// The file.
     pub file: String,
-    /// Whether it passes the page cache.
+    /// Whether it passes the page cache, or cannot: the kernel has had the choice since 4.4.
     pub direct: bool,
 }
 
@@ -251,7 +251,7 @@ impl Disk {
         };
         let backing = tree
             .text(&file("loop/backing_file"))
-            .map(|path| Loop { file: path, direct: tree.number(&file("loop/dio")) == Some(1) });
+            .map(|path| Loop { file: path, direct: tree.number(&file("loop/dio")) != Some(0) });
         let device = tree.text(&file("dev")).unwrap_or_default();
         let database = keys::Database::read(tree, &device);
         let identity = keys::read(tree, name, &database);
