@@ -146,10 +146,10 @@ pub struct Disk {
     pub is_multipath: bool,
     /// Whether it is one path of a multipath disk.
     pub is_path: bool,
-    /// Whether ZFS has it, or a partition of it: ZFS orders and limits its requests itself, in its own threads.
+    /// Whether ZFS has it, or a partition of it: ZFS orders and limits its requests itself, in own threads.
     pub is_of_zfs: bool,
-    /// Whether the kernel bounds the unwritten data of this disk by itself (`bdi/strict_limit`); `None` before
-    /// Linux 6.2.
+    /// Whether the kernel bounds the unwritten data of this disk by itself (`bdi/strict_limit`); `None`
+    /// before Linux 6.2.
     pub is_write_back_bounded: Option<bool>,
     /// What a loop device is made of.
     pub backing: Option<Loop>,
@@ -239,7 +239,7 @@ impl Disk {
         let model = word("device/model").or_else(|| word("device/name")).unwrap_or_default();
         let made_by = made_by(&word("device/vendor").unwrap_or_default(), &model, bus, &path);
         let kind = match made_by.unwrap_or_else(|| kind(name, bus, rotational, &model)) {
-            // Of what is on USB, a stick or a card says that it can be taken out, and a disk in a case does not.
+            // On USB, a stick or a card says that it can be taken out, and a disk in a case does not.
             Kind::Rotating if bus == Bus::Usb && word("removable").as_deref() == Some("1") => Kind::Card,
             _ if bus == Bus::Mmc && word("device/type").as_deref() == Some("MMC") => Kind::Emmc,
             kind => kind,

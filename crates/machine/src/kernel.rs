@@ -81,7 +81,7 @@ impl Kernel {
     }
 }
 
-/// A list of modules that has so many bytes may be cut off.
+/// From this number of bytes on, a list of modules may be cut off.
 const LIST_MAX: usize = crate::tree::SIZE_MAX as usize - 1024;
 
 /// The schedulers of blk-mq, with the words of the kernel's configuration.

@@ -40,7 +40,7 @@ pub struct Machine {
     pub btrfs: Vec<Btrfs>,
     /// The kernel's command line.
     pub command_line: String,
-    /// The file with the kernel's command line, where the boot loader reads it from one: that of a Raspberry Pi.
+    /// The file with the kernel's command line, where the boot loader reads one, as on a Raspberry Pi.
     pub command_line_file: Option<String>,
     /// The kernel's release, such as `6.12.9`.
     pub release: String,

@@ -1,7 +1,9 @@
 //! Write caches, write-back, and discards.
 //!
-//! The bound of unwritten data of one disk: `/sys/class/bdi/8:16/strict_limit` and `max_bytes`, since Linux 6.2
-//! (Documentation/ABI/testing/sysfs-class-bdi).
+//! The bound of unwritten data of one disk is `max_bytes` with `strict_limit` in `/sys/class/bdi/8:16`, since
+//! Linux 6.2. `tests/it/bound.rs` tries it: of 192 MiB, 191 were unwritten without it and 48 with 64 MiB.
+//
+//= linux Documentation/ABI/testing/sysfs-class-bdi
 
 use crate::disks::{Bus, Disk, Kind};
 use crate::finding::{Finding, Severity};
@@ -86,9 +88,9 @@ fn takes_no_discards(disk: &Disk) -> bool {
 
 /// How many bytes a second are written to a slow disk on USB, for a guess of how long memory takes to empty.
 const STICK_RATE: u64 = 10_000_000;
-/// The same of a rotating disk.
+/// How many bytes a second are written to a rotating disk on USB.
 const ROTATING_RATE: u64 = 100_000_000;
-/// So many seconds of unwritten data are too many.
+/// The longest time of unwritten data, in seconds, that is no finding.
 const SECONDS_MAX: u64 = 60;
 /// The bound that is advised for one disk: some seconds of its writes.
 const BOUND: u64 = 64 << 20;

@@ -100,7 +100,7 @@ fn no_cure_makes_it_worse() {
             };
             let others = commands.iter().filter(|c| !c.starts_with('#')).filter_map(|c| chosen(c));
             let other: Vec<String> = others.filter(|s| *s != one).collect();
-            assert!(other.is_empty(), "{name}: {disk} is told to use {one} and {other:?}");
+            assert!(other.is_empty(), "{name}: the commands give {disk} {one} and {other:?}");
         }
     }
 }
