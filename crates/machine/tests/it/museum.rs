@@ -181,7 +181,8 @@ fn loads() -> String {
         let _ = write!(page, "### {}\n\n", of("name"));
         page.push_str(&item(&format!("**Complaint**: {}", of("complaint"))));
         let source = of("source");
-        page.push_str(&format!("  [{}]({source}): \"{}\".\n", short(&source), of("title")));
+        let title = of("title");
+        page.push_str(&format!("  [{}]({source}): \"{}\".\n", short(&source), title.trim_end_matches('.')));
         page.push_str(&item(&format!("**Load**: `{name}` on the disk {}, under {}.", of("disk"), of("had"))));
         page.push_str(&item(&format!("**Expected of advise**: {}", of("expected"))));
         page.push('\n');
