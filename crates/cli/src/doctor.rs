@@ -49,22 +49,22 @@ fn choose(machine: &mut Machine, findings: &mut Vec<Finding>, name: &str) -> Res
     Ok(())
 }
 
-/// What the lab says to each finding. Equal comparisons run once.
-fn numbers(findings: &[Finding]) -> Vec<Option<String>> {
+/// What the lab says to each finding, a sentence for each comparison. Equal comparisons run once.
+fn numbers(findings: &[Finding]) -> Vec<Vec<String>> {
     let progress = Progress::new("in the lab");
     let mut known: Vec<(&fairhead_machine::lab::Comparison, Option<String>)> = Vec::new();
     let mut numbers = Vec::new();
     for (n, finding) in findings.iter().enumerate() {
         progress.at(n, findings.len());
-        let Some(comparison) = &finding.lab else {
-            numbers.push(None);
-            continue;
-        };
-        let at = known.iter().position(|(c, _)| *c == comparison).unwrap_or_else(|| {
-            known.push((comparison, comparison.sentence()));
-            known.len() - 1
-        });
-        numbers.push(known[at].1.clone());
+        let mut sentences = Vec::new();
+        for comparison in &finding.lab {
+            let at = known.iter().position(|(c, _)| *c == comparison).unwrap_or_else(|| {
+                known.push((comparison, comparison.sentence()));
+                known.len() - 1
+            });
+            sentences.extend(known[at].1.clone());
+        }
+        numbers.push(sentences);
     }
     numbers
 }

@@ -25,10 +25,21 @@ pub enum Controller {
 pub struct GroupWeight {
     /// The group's path below the hierarchy.
     pub group: String,
-    /// The file: `io.weight`, `io.bfq.weight` or `blkio.bfq.weight`.
+    /// The file: `io.weight`, `io.bfq.weight`, `blkio.bfq.weight`, or cfq's `blkio.weight`.
     pub file: String,
-    /// The weight; 100 is the default.
+    /// The weight; 100 is the default, and 500 of `blkio.weight`.
     pub weight: u32,
+}
+
+/// A limit of a group's writes in the hierarchy of version 1.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupLimit {
+    /// The group's path below the hierarchy.
+    pub group: String,
+    /// The file, such as `blkio.throttle.write_bps_device`.
+    pub file: String,
+    /// Its first line, such as `8:0 10485760`.
+    pub text: String,
 }
 
 /// The control groups of a machine.
@@ -38,6 +49,10 @@ pub struct Cgroups {
     pub controller: Controller,
     /// Weights that are not the default.
     pub weights: Vec<GroupWeight>,
+    /// Limits of writes, of version 1.
+    pub limits: Vec<GroupLimit>,
+    /// The first group of a user's manager (`user@1000.service`) to which the io controller is not passed on.
+    pub without_io: Option<String>,
     /// Disks, by device number (`8:0`), for which io.cost is on.
     pub io_cost: Vec<String>,
 }
@@ -56,7 +71,20 @@ impl Cgroups {
             _ => Controller::None,
         };
         let start = if controller == Controller::V1 { format!("{ROOT}/blkio") } else { ROOT.to_owned() };
-        Self { controller, weights: weights(tree, &start), io_cost: io_cost(tree) }
+        let (mut weights, mut limits) = (Vec::new(), Vec::new());
+        for (group, name) in files(tree, &start) {
+            let text = || tree.text(&format!("{start}{group}/{name}")).unwrap_or_default();
+            if let Some(default) = default_of(&name) {
+                let weight = default_weight(&text()).filter(|&w| w != default && !group.is_empty());
+                weights.extend(weight.map(|weight| GroupWeight { group, file: name, weight }));
+            } else if name.starts_with("blkio.throttle.write_") {
+                let line = text().lines().next().map(str::to_owned);
+                limits.extend(line.map(|text| GroupLimit { group, file: name, text }));
+            }
+        }
+        weights.sort_by(|a, b| (&a.group, &a.file).cmp(&(&b.group, &b.file)));
+        limits.sort_by(|a, b| (&a.group, &a.file).cmp(&(&b.group, &b.file)));
+        Self { controller, weights, limits, without_io: without_io(tree), io_cost: io_cost(tree) }
     }
 }
 
@@ -67,7 +95,8 @@ fn io_cost(tree: &Tree) -> Vec<String> {
     on.filter_map(|l| l.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-fn weights(tree: &Tree, root: &str) -> Vec<GroupWeight> {
+/// The files of weights and limits of all groups: the group's path below `root`, and the file's name.
+fn files(tree: &Tree, root: &str) -> Vec<(String, String)> {
     let (mut found, mut to_do, mut seen) = (Vec::new(), vec![root.to_owned()], 0);
     while let Some(folder) = to_do.pop() {
         seen += 1;
@@ -75,21 +104,44 @@ fn weights(tree: &Tree, root: &str) -> Vec<GroupWeight> {
             break;
         }
         for name in tree.names(&folder) {
+            if default_of(&name).is_some() || LIMITS.contains(&name.as_str()) {
+                found.push((folder[root.len()..].to_owned(), name));
+                continue;
+            }
             let path = format!("{folder}/{name}");
-            match name.as_str() {
-                "io.weight" | "io.bfq.weight" | "blkio.bfq.weight" => {
-                    let weight = default_weight(&tree.text(&path).unwrap_or_default());
-                    let group = folder[root.len()..].to_owned();
-                    let other = weight.filter(|&w| w != 100 && !group.is_empty());
-                    found.extend(other.map(|weight| GroupWeight { group, file: name, weight }));
-                }
-                _ if tree.place(&path).symlink_metadata().is_ok_and(|m| m.is_dir()) => to_do.push(path),
-                _ => {}
+            if tree.place(&path).symlink_metadata().is_ok_and(|m| m.is_dir()) {
+                to_do.push(path);
             }
         }
     }
-    found.sort_by(|a, b| (&a.group, &a.file).cmp(&(&b.group, &b.file)));
     found
+}
+
+/// Files with limits of a group's writes.
+const LIMITS: [&str; 2] = ["blkio.throttle.write_bps_device", "blkio.throttle.write_iops_device"];
+
+/// The default of a file of weights; `None` for another file. cfq's ended with Linux 5.0.
+fn default_of(file: &str) -> Option<u32> {
+    match file {
+        "io.weight" | "io.bfq.weight" | "blkio.bfq.weight" => Some(100),
+        "blkio.weight" => Some(500),
+        _ => None,
+    }
+}
+
+/// The first group of a user's manager without the io controller.
+fn without_io(tree: &Tree) -> Option<String> {
+    let slices = tree.names(&format!("{ROOT}/user.slice")).into_iter().filter(|n| n.starts_with("user-"));
+    slices
+        .flat_map(|slice| {
+            let folder = format!("user.slice/{slice}");
+            let names = tree.names(&format!("{ROOT}/{folder}")).into_iter();
+            names.filter(|n| n.starts_with("user@")).map(move |n| format!("{folder}/{n}")).collect::<Vec<_>>()
+        })
+        .find(|group| {
+            let controllers = tree.text(&format!("{ROOT}/{group}/cgroup.controllers"));
+            controllers.is_some_and(|c| c.split_whitespace().all(|c| c != "io"))
+        })
 }
 
 /// The number in `default 100`, or in a file that has nothing else.

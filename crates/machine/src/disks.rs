@@ -85,7 +85,7 @@ impl Bus {
 pub struct Loop {
     /// The file.
     pub file: String,
-    /// Whether it passes the page cache.
+    /// Whether it passes the page cache, or cannot: the kernel has had the choice since 4.4.
     pub direct: bool,
 }
 
@@ -110,6 +110,8 @@ pub struct Disk {
     pub properties: BTreeMap<String, String>,
     /// The links to the disk below `/dev`, such as `disk/by-id/ata-WDC_1`.
     pub links: Vec<String>,
+    /// The device number, such as `8:0`, if the kernel's files have it.
+    pub device: Option<String>,
     /// The size in bytes.
     pub bytes: u64,
     /// Whether the kernel takes it for a rotating disk.
@@ -144,6 +146,11 @@ pub struct Disk {
     pub is_multipath: bool,
     /// Whether it is one path of a multipath disk.
     pub is_path: bool,
+    /// Whether ZFS has it, or a partition of it: ZFS orders and limits its requests itself, in own threads.
+    pub is_of_zfs: bool,
+    /// Whether the kernel bounds the unwritten data of this disk by itself (`bdi/strict_limit`); `None`
+    /// before Linux 6.2.
+    pub is_write_back_bounded: Option<bool>,
     /// What a loop device is made of.
     pub backing: Option<Loop>,
 }
@@ -186,11 +193,12 @@ impl Disk {
     }
 
     /// Whether requests of programs are scheduled here: not on a layer above, nor on a path of a multipath
-    /// disk, nor on a loop device.
+    /// disk, nor on a loop device, nor where ZFS sends them in their place.
     #[must_use]
     pub fn schedules(&self) -> bool {
         let is_layer = !self.below.is_empty() && !self.is_multipath;
-        self.scheduler.is_some() && !self.is_path && !is_layer && self.kind != Kind::Loop
+        let is_own = !self.is_path && !self.is_of_zfs && !is_layer;
+        self.scheduler.is_some() && is_own && self.kind != Kind::Loop
     }
 
     /// The scheduler that shares the disk between programs and groups: `bfq`, or `cfq` on the old queue.
@@ -226,17 +234,16 @@ impl Disk {
         let path = tree.link(&format!("sys/block/{name}")).unwrap_or_default();
         let bus = bus(name, &path);
         let rotational = tree.number(&file("queue/rotational")) == Some(1);
-        let mut model = tree.text(&file("device/model")).unwrap_or_default();
-        if model.is_empty() {
-            // Cards have a name instead.
-            model = tree.text(&file("device/name")).unwrap_or_default();
-        }
-        let vendor = tree.text(&file("device/vendor")).unwrap_or_default();
-        let mut kind =
-            made_by(&vendor, &model, bus, &path).unwrap_or_else(|| kind(name, bus, rotational, &model));
-        if bus == Bus::Mmc && tree.text(&file("device/type")).as_deref() == Some("MMC") {
-            kind = Kind::Emmc;
-        }
+        let word = |path: &str| tree.text(&file(path)).filter(|text| !text.is_empty());
+        // Cards have a name instead.
+        let model = word("device/model").or_else(|| word("device/name")).unwrap_or_default();
+        let made_by = made_by(&word("device/vendor").unwrap_or_default(), &model, bus, &path);
+        let kind = match made_by.unwrap_or_else(|| kind(name, bus, rotational, &model)) {
+            // On USB, a stick or a card says that it can be taken out, and a disk in a case does not.
+            Kind::Rotating if bus == Bus::Usb && word("removable").as_deref() == Some("1") => Kind::Card,
+            _ if bus == Bus::Mmc && word("device/type").as_deref() == Some("MMC") => Kind::Emmc,
+            kind => kind,
+        };
         let (scheduler, offered) = schedulers(&tree.text(&file("queue/scheduler")).unwrap_or_default());
         let read_all = |folder: &str| -> BTreeMap<String, String> {
             let names = tree.names(&file(folder)).into_iter();
@@ -244,10 +251,12 @@ impl Disk {
         };
         let backing = tree
             .text(&file("loop/backing_file"))
-            .map(|path| Loop { file: path, direct: tree.number(&file("loop/dio")) == Some(1) });
+            .map(|path| Loop { file: path, direct: tree.number(&file("loop/dio")) != Some(0) });
         let device = tree.text(&file("dev")).unwrap_or_default();
         let database = keys::Database::read(tree, &device);
         let identity = keys::read(tree, name, &database);
+        let is_of_zfs = is_of_zfs(tree, name, &database);
+        let strict = tree.number::<u8>(&format!("sys/class/bdi/{device}/strict_limit"));
         let flag = |path: &str| tree.number(&file(path)) == Some(1);
         Some(Self {
             name: name.to_owned(),
@@ -259,6 +268,7 @@ impl Disk {
             is_in_database: database.exists,
             properties: database.properties,
             links: database.links,
+            device: Some(device).filter(|d| !d.is_empty()),
             bytes: sectors * 512,
             rotational,
             read_only: flag("ro"),
@@ -276,9 +286,21 @@ impl Disk {
             above: above(tree, name),
             is_multipath: tree.text(&file("dm/uuid")).is_some_and(|id| id.starts_with("mpath-")),
             is_path: false,
+            is_of_zfs,
+            is_write_back_bounded: strict.map(|limit| limit == 1),
             backing,
         })
     }
+}
+
+/// Whether udev found a member of a ZFS pool on the disk or on a partition of it.
+fn is_of_zfs(tree: &Tree, name: &str, database: &keys::Database) -> bool {
+    let is_member = |d: &keys::Database| d.properties.get("ID_FS_TYPE").is_some_and(|t| t == "zfs_member");
+    let parts = tree.devices(name);
+    is_member(database)
+        || parts
+            .iter()
+            .any(|(major, minor)| is_member(&keys::Database::read(tree, &format!("{major}:{minor}"))))
 }
 
 /// Whether the name is the prefix and a number.

@@ -2,6 +2,7 @@
 
 use crate::disks::Disk;
 use crate::lab::Comparison;
+use crate::machine::Machine;
 use crate::requests;
 use crate::text::shell_word;
 
@@ -36,8 +37,8 @@ pub struct Finding {
     pub what: String,
     /// Why it matters: one or two sentences.
     pub why: String,
-    /// A load that shows the difference; the lab gives the numbers.
-    pub lab: Option<Comparison>,
+    /// Loads that show the difference, one for each side that a change has; the lab gives the numbers.
+    pub lab: Vec<Comparison>,
     /// The command that mends it, for a shell of root. Lines that are not commands begin with `#`.
     pub mend: String,
     /// The command that puts the old setting back.
@@ -48,7 +49,7 @@ impl Finding {
     /// A finding without commands, the name of its check and a number.
     fn new(subject: Subject, severity: Severity, what: String, why: &str) -> Self {
         let (mend, undo) = (String::new(), String::new());
-        Self { check: "", subject, severity, what, why: why.to_owned(), lab: None, mend, undo }
+        Self { check: "", subject, severity, what, why: why.to_owned(), lab: Vec::new(), mend, undo }
     }
 
     /// A finding about a disk. [`crate::checks::run`] adds the name of the check.
@@ -61,12 +62,33 @@ impl Finding {
         Self::new(Subject::Machine, severity, what, why)
     }
 
+    /// Adds what the lab can say about the change; nothing for a disk that it has no likeness of.
+    pub(crate) fn compared(mut self, comparison: Option<Comparison>) -> Self {
+        self.lab.extend(comparison);
+        self
+    }
+
+    /// Adds commands, or comments in their place.
+    pub(crate) fn by(mut self, mend: impl Into<String>, undo: impl Into<String>) -> Self {
+        (self.mend, self.undo) = (mend.into(), undo.into());
+        self
+    }
+
     /// Adds the command that writes `new` to a file of the disk's `queue/`, and the one that writes `old`.
     pub(crate) fn set(mut self, disk: &Disk, file: &str, old: &str, new: &str) -> Self {
         let place = format!("/sys/block/{}/queue/{file}", disk.name);
         let command = |value: &str| format!("echo {value} > {}", shell_word(&place));
         (self.mend, self.undo) = (command(new), command(old));
         self
+    }
+
+    /// Adds the commands that choose another scheduler, or says that only another kernel would have it.
+    pub(crate) fn choose_if(self, machine: &Machine, disk: &Disk, scheduler: &str) -> Self {
+        if machine.can_have(disk, scheduler) {
+            return self.choose(disk, scheduler);
+        }
+        let need = format!("# it needs {scheduler}, which this kernel cannot give {}", disk.name);
+        self.by(need, "# nothing was changed")
     }
 
     /// Adds the commands that choose another scheduler, with enough requests for it, and go back.

@@ -23,8 +23,10 @@ pub struct Kernel {
     version: Option<(u32, u32)>,
     /// The default scheduler that the kernel was built with, where `/boot` has its configuration.
     built_in_default: Option<String>,
-    /// The names of the kernel's modules, where `/lib/modules` has their list.
+    /// The kernel's modules, where `/lib/modules` has their list. What is built in, a disk offers.
     modules: String,
+    /// The schedulers that the kernel was built without, or whose modules may not be loaded.
+    without: Vec<&'static str>,
 }
 
 impl Kernel {
@@ -35,12 +37,14 @@ impl Kernel {
         let release = if release.contains('/') { "" } else { release };
         let config = file(format!("boot/config-{release}"));
         let folder = format!("modules/{release}");
-        let lists = ["modules.dep", "modules.builtin"];
-        let modules = ["lib", "usr/lib"].iter().flat_map(|lib| lists.map(|l| format!("{lib}/{folder}/{l}")));
+        // Where /lib is /usr/lib, both are one file.
+        let modules = ["lib", "usr/lib"].map(|lib| file(format!("{lib}/{folder}/modules.dep")));
+        let is_out = |s: &(&str, &str)| is_left_out(&config, s) || is_blocked(tree, s.0);
         Self {
             version: version(release),
             built_in_default: built_in_default(&config),
-            modules: modules.map(file).collect(),
+            modules: modules.into_iter().find(|m| !m.is_empty()).unwrap_or_default(),
+            without: SCHEDULERS.into_iter().filter(is_out).map(|s| s.0).collect(),
         }
     }
 
@@ -56,6 +60,17 @@ impl Kernel {
         self.built_in_default.as_deref()
     }
 
+    /// Whether it is known that the kernel cannot load the scheduler of blk-mq: it was built without it, its
+    /// modules are listed and none is it, or `install` in modprobe's files keeps it out.
+    #[must_use]
+    pub fn lacks(&self, scheduler: &str) -> bool {
+        let is_published = SCHEDULERS.iter().any(|s| s.0 == scheduler);
+        // A list that is longer than what is read may have it later on.
+        let is_whole = !self.modules.is_empty() && self.modules.len() < LIST_MAX;
+        let is_listed = || !is_whole || self.has_module_for(scheduler);
+        self.without.contains(&scheduler) || (is_published && !is_listed())
+    }
+
     /// Whether a module of the kernel is the scheduler of this name, loaded or not.
     #[must_use]
     pub fn has_module_for(&self, scheduler: &str) -> bool {
@@ -64,6 +79,32 @@ impl Kernel {
             self.modules.split([' ', '\n']).filter_map(|f| f.trim_end_matches(':').rsplit('/').next());
         files.into_iter().any(|file| names.iter().any(|n| file.starts_with(n.as_str())))
     }
+}
+
+/// From this number of bytes on, a list of modules may be cut off.
+const LIST_MAX: usize = crate::tree::SIZE_MAX as usize - 1024;
+
+/// The schedulers of blk-mq, with the words of the kernel's configuration.
+const SCHEDULERS: [(&str, &str); 3] =
+    [("bfq", "IOSCHED_BFQ"), ("kyber", "MQ_IOSCHED_KYBER"), ("mq-deadline", "MQ_IOSCHED_DEADLINE")];
+
+/// Whether the configuration says that the scheduler was left out.
+fn is_left_out(config: &str, (_, word): &(&str, &str)) -> bool {
+    config.lines().any(|l| l == format!("# CONFIG_{word} is not set"))
+}
+
+/// Whether a file of modprobe puts a command in the place of the scheduler's module.
+fn is_blocked(tree: &Tree, scheduler: &str) -> bool {
+    let folders = ["etc/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d"];
+    let files = folders.iter().flat_map(|folder| {
+        tree.names(folder).into_iter().filter(|n| n.ends_with(".conf")).map(move |n| format!("{folder}/{n}"))
+    });
+    let blocks = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        matches!(words[..], ["install", name, command, ..] if name == scheduler
+            && ["/true", "/false"].iter().any(|end| command.ends_with(end)))
+    };
+    files.filter_map(|f| tree.text_if_readable(&f)).any(|text| text.lines().any(blocks))
 }
 
 fn version(release: &str) -> Option<(u32, u32)> {

@@ -24,6 +24,8 @@ pub enum Load {
     DeepReaders,
     /// MiB per second of two readers of files.
     Streams,
+    /// The time that an application takes to start beside ten readers.
+    StartUpBesideReaders,
 }
 
 /// A load as `fairhead run` and `fairhead list` know it.
@@ -54,6 +56,7 @@ named! {
     "weights": "two readers in groups of weights 100 and 300",
     "deep-readers": "five processes with 128 random reads in flight each",
     "two-streams": "two programs read a file each",
+    "start-beside-readers": "an application starts beside ten readers",
 }
 
 /// A setting of a disk that the lab can take.
@@ -106,6 +109,11 @@ impl Comparison {
         let said = match self.load {
             Load::StartUp => format!(
                 "an application that starts beside a copy takes {} s as it is set, and {} s after the change",
+                round(before[0]),
+                round(after[0])
+            ),
+            Load::StartUpBesideReaders => format!(
+                "an application that starts beside ten readers takes {} s as it is set, and {} s after the change",
                 round(before[0]),
                 round(after[0])
             ),
@@ -194,7 +202,7 @@ fn figures(load: Load, outcome: &Outcome) -> Option<Vec<f64>> {
     let bytes = |name: &str| of(name).map(|c| (c.read.bytes + c.write.bytes) as f64);
     let seconds = |c: &fairhead_sim::metrics::ClientStats| c.elapsed.as_ns() as f64 / 1e9;
     Some(match load {
-        Load::StartUp => vec![seconds(of("application")?)],
+        Load::StartUp | Load::StartUpBesideReaders => vec![seconds(of("application")?)],
         Load::Urgent => vec![of("urgent")?.read.percentile(99.0)?.as_ns() as f64 / 1e9],
         Load::Weights => vec![bytes("light")?, bytes("heavy")?],
         Load::DeepReaders => vec![outcome.clients.iter().map(|c| c.read.calls as f64 / seconds(c)).sum()],

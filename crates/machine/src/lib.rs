@@ -17,7 +17,9 @@
 //! What this does not do: read what a container hides, ask a drive about its health, or look inside a RAID
 //! controller.
 
+mod ananicy;
 mod apply;
+mod btrfs;
 mod cgroups;
 pub mod checks;
 mod disks;
@@ -28,6 +30,7 @@ mod keys;
 pub mod lab;
 mod locate;
 mod machine;
+mod memory;
 mod mounts;
 mod ncq;
 mod process;
@@ -51,12 +54,14 @@ mod wanted;
 pub mod watchdog;
 
 pub use apply::{ApplyError, Plan};
-pub use cgroups::{Cgroups, Controller, GroupWeight};
+pub use btrfs::Btrfs;
+pub use cgroups::{Cgroups, Controller, GroupLimit, GroupWeight};
 pub use disks::{Bus, Disk, Kind, Loop};
 pub use finding::{Finding, Severity, Subject};
 pub use identity::Identity;
 pub use kernel::Kernel;
 pub use machine::Machine;
+pub use memory::Memory;
 pub use mounts::Mount;
 pub use process::{ends_with_parent, is_root, monotonic_ns};
 pub use processes::Priority;

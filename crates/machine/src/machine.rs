@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::ananicy;
+use crate::btrfs::Btrfs;
 use crate::cgroups::Cgroups;
 use crate::disks::Disk;
 use crate::kernel::Kernel;
+use crate::memory::Memory;
 use crate::mounts::Mount;
 use crate::processes::Priority;
 use crate::setters::{Daemon, Setter, by_command_line, elevator, is_kernels_choice};
@@ -23,12 +26,22 @@ pub struct Machine {
     pub rules: Vec<Rule>,
     /// What administrators wrote into units about disks.
     pub units: Vec<Unit>,
+    /// What administrators wrote into units of users' managers about disks.
+    pub user_units: Vec<Unit>,
     /// The control groups.
     pub cgroups: Cgroups,
     /// Processes with an I/O priority of their own.
     pub priorities: Vec<Priority>,
+    /// Ananicy's first file that sets I/O classes, if it is installed and sets some.
+    pub ananicy: Option<String>,
+    /// The memory.
+    pub memory: Memory,
+    /// The mounted btrfs file systems.
+    pub btrfs: Vec<Btrfs>,
     /// The kernel's command line.
     pub command_line: String,
+    /// The file with the kernel's command line, where the boot loader reads one, as on a Raspberry Pi.
+    pub command_line_file: Option<String>,
     /// The kernel's release, such as `6.12.9`.
     pub release: String,
     /// The kernel, and what follows from its version.
@@ -56,9 +69,14 @@ impl Machine {
             mounts: Mount::all(tree),
             rules,
             units: Unit::all(tree),
+            user_units: Unit::of_users(tree),
             cgroups: Cgroups::read(tree),
             priorities: Priority::all(tree),
+            ananicy: ananicy::sets_classes(tree),
+            memory: Memory::read(tree),
+            btrfs: Btrfs::all(tree),
             command_line: tree.text("proc/cmdline").unwrap_or_default(),
+            command_line_file: command_line_file(tree),
             kernel: Kernel::read(tree, &release),
             release,
             container: container(tree),
@@ -135,8 +153,32 @@ impl Machine {
         self.effects_for(disk).map_or(Matches::Maybe, |e| e.matches(rule))
     }
 
+    /// Whether it is certain that the rule is for the disk.
+    pub(crate) fn rule_is_for(&self, rule: &Rule, disk: &Disk) -> bool {
+        let at = self.rules.iter().position(|r| std::ptr::eq(r, rule));
+        at.is_some_and(|at| self.matches(at, disk) == Matches::Yes)
+    }
+
     fn effects_for(&self, disk: &Disk) -> Option<&Effects> {
         self.effects.get(&disk.name)
+    }
+
+    /// Whether the disk can be given the scheduler: its queue and its kernel have it, its zones do not need
+    /// another one, and no report says that the disk stops under it.
+    pub(crate) fn can_have(&self, disk: &Disk, scheduler: &str) -> bool {
+        let is_offered = disk.offered.iter().any(|s| s == scheduler);
+        if disk.has_old_queue() || matches!(scheduler, "cfq" | "deadline" | "noop") {
+            return is_offered;
+        }
+        if scheduler == "bfq" && (self.has_early_bfq() || disk.is_zoned()) {
+            return false;
+        }
+        is_offered || !(self.kernel.lacks(scheduler) || self.kernel.is_before(4, 12))
+    }
+
+    /// Whether the kernel's bfq is one of Linux 4.12 to 4.15, under which disks stopped.
+    pub(crate) fn has_early_bfq(&self) -> bool {
+        self.kernel.is_before(4, 16) && !self.kernel.is_before(4, 12)
     }
 
     /// The disks at the bottom of a disk: those that it is made of, and that are made of none.
@@ -164,6 +206,11 @@ pub(crate) const PUBLISHED: [&str; 8] =
 /// Whether only a patched kernel, or a module from outside, has the scheduler.
 pub(crate) fn is_foreign(scheduler: &str) -> bool {
     !PUBLISHED.contains(&scheduler)
+}
+
+fn command_line_file(tree: &Tree) -> Option<String> {
+    let files = ["boot/firmware/cmdline.txt", "boot/cmdline.txt"];
+    files.into_iter().find(|f| tree.text_if_readable(f).is_some()).map(|f| format!("/{f}"))
 }
 
 /// The container, by the files that its managers leave.

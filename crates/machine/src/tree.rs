@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// The most bytes read of one file. Files of sysfs have a page; rules and units are a few KiB.
-const SIZE_MAX: u64 = 1 << 20;
+pub(crate) const SIZE_MAX: u64 = 1 << 20;
 
 /// A machine's files, below a root folder.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 use crate::tree::Tree;
 
 const FOLDER: &str = "etc/systemd/system";
+const USERS_FOLDER: &str = "etc/systemd/user";
 
 /// A setting of a unit.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,12 +24,21 @@ pub struct Unit {
 impl Unit {
     /// All such settings, in the order of files. An empty value takes a setting back and is left out.
     pub(crate) fn all(tree: &Tree) -> Vec<Self> {
+        Self::below(tree, FOLDER)
+    }
+
+    /// The settings of units that the managers of all users start.
+    pub(crate) fn of_users(tree: &Tree) -> Vec<Self> {
+        Self::below(tree, USERS_FOLDER)
+    }
+
+    fn below(tree: &Tree, place: &str) -> Vec<Self> {
         let mut settings = Vec::new();
-        for name in tree.names(FOLDER) {
+        for name in tree.names(place) {
             if is_unit(&name) {
-                settings.extend(read(tree, &name, &format!("{FOLDER}/{name}")));
+                settings.extend(read(tree, &name, &format!("{place}/{name}")));
             } else if let Some(unit) = name.strip_suffix(".d") {
-                let folder = format!("{FOLDER}/{name}");
+                let folder = format!("{place}/{name}");
                 for file in tree.names(&folder).iter().filter(|f| f.ends_with(".conf")) {
                     settings.extend(read(tree, unit, &format!("{folder}/{file}")));
                 }

@@ -13,8 +13,8 @@ pub(crate) struct Diagnosis<'a> {
     pub(crate) machine: &'a Machine,
     /// The findings.
     pub(crate) findings: &'a [Finding],
-    /// What the lab says to each finding; empty if it was not asked.
-    pub(crate) numbers: &'a [Option<String>],
+    /// What the lab says to each finding, sentence by sentence; empty if it was not asked.
+    pub(crate) numbers: &'a [Vec<String>],
 }
 
 /// The diagnosis as text, with a line break at its end.
@@ -40,7 +40,7 @@ fn human(d: &Diagnosis<'_>, coloured: bool) -> String {
         text.push_str(&format!("\n{}\n", printable(&line)));
     }
     for (n, finding) in d.findings.iter().enumerate() {
-        text.push_str(&one(n + 1, finding, d.numbers.get(n).and_then(Option::as_deref)));
+        text.push_str(&one(n + 1, finding, d.numbers.get(n).map_or(&[], Vec::as_slice)));
     }
     text.push_str(&format!("\n{}\n", summary(d.findings)));
     text
@@ -115,12 +115,12 @@ fn surroundings(machine: &Machine) -> Vec<String> {
     lines
 }
 
-fn one(number: usize, f: &Finding, lab: Option<&str>) -> String {
+fn one(number: usize, f: &Finding, lab: &[String]) -> String {
     let [what, why, mend, undo] = [&f.what, &f.why, &f.mend, &f.undo].map(|text| printable(text));
     let mut text = format!("\n{number}. {what} [{}, {}]\n", severity(f.severity), f.check);
     text.push_str(&format!("   Why:  {why}\n"));
-    if let Some(lab) = lab {
-        text.push_str(&format!("         {lab}\n"));
+    for sentence in lab {
+        text.push_str(&format!("         {sentence}\n"));
     }
     text.push_str(&format!("   Do:   {mend}\n   Undo: {undo}\n"));
     text
@@ -176,7 +176,7 @@ fn object(d: &Diagnosis<'_>) -> Value {
             "severity": severity(f.severity),
             "what": f.what,
             "why": f.why,
-            "lab": d.numbers.get(n).cloned().flatten(),
+            "lab": d.numbers.get(n).filter(|lab| !lab.is_empty()).map(|lab| lab.join(" ")),
             "do": f.mend,
             "undo": f.undo,
         })

@@ -66,6 +66,32 @@ fn json_has_the_same_and_quick_has_no_number() {
     assert_eq!(value["findings"][0]["do"], "echo bfq > /sys/block/sda/queue/scheduler");
 }
 
+/// An NVMe SSD under bfq has two figures, one for each side, and no command that is carried out unasked.
+#[test]
+fn both_sides_of_bfq_on_nvme_are_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("sys/devices/pci0/nvme/nvme0/block/nvme0n1");
+    std::fs::create_dir_all(disk.join("queue")).unwrap();
+    for (file, text) in
+        [("size", "1953525168"), ("queue/rotational", "0"), ("queue/scheduler", "none kyber [bfq]")]
+    {
+        std::fs::write(disk.join(file), text).unwrap();
+    }
+    std::fs::create_dir_all(folder.path().join("sys/block")).unwrap();
+    let link = folder.path().join("sys/block/nvme0n1");
+    std::os::unix::fs::symlink("../devices/pci0/nvme/nvme0/block/nvme0n1", link).unwrap();
+    let root = folder.path().to_str().unwrap();
+    let said = text(&doctor(&["--root", root]).stdout);
+    let lab = |load: &str| said.matches(&format!("In the lab (disk nvme, load {load})")).count();
+    assert_eq!((lab("doctor-deep-readers"), lab("doctor-start-beside-readers")), (1, 1), "{said}");
+    let place = "/sys/block/nvme0n1/queue/scheduler";
+    assert!(said.contains(&format!("Do:   # if deep readers count more than starts: echo none > {place}\n")));
+    let json = text(&doctor(&["--root", root, "--json"]).stdout);
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let lab = value["findings"][0]["lab"].as_str().unwrap();
+    assert_eq!(lab.matches("In the lab").count(), 2, "{lab}");
+}
+
 #[test]
 fn wrong_names_are_one_line_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,28 +9,23 @@ fn unfit(disk: &Disk, better: &str, load: Load, why: &str) -> Finding {
     let now = disk.scheduler.clone().unwrap_or_default();
     let what = format!("{} is a {} under {now}.", disk.name, disk.kind.name());
     let mut finding = Finding::about(disk, Severity::Advice, what, why).choose(disk, better);
-    finding.lab = Comparison::on(disk, load, Setting::of(&now), Setting::of(better));
+    finding.lab.extend(Comparison::on(disk, load, Setting::of(&now), Setting::of(better)));
     finding
 }
 
-/// The disks of these kinds under one of these schedulers, without paths of multipath disks: their schedulers
-/// are passed by.
+/// The disks of these kinds under one of these schedulers, without paths of multipath disks, whose schedulers
+/// are passed by, and without disks of ZFS, which has a scheduler of its own and wants none below.
 fn of_kind(machine: &Machine, kinds: &[Kind], schedulers: &[&str]) -> Vec<Disk> {
-    let fits = |d: &&Disk| kinds.contains(&d.kind) && !d.is_path && schedulers.iter().any(|s| d.runs(s));
+    let is_own = |d: &Disk| !d.is_path && !d.is_of_zfs;
+    let fits = |d: &&Disk| kinds.contains(&d.kind) && is_own(d) && schedulers.iter().any(|s| d.runs(s));
     machine.disks.iter().filter(fits).cloned().collect()
-}
-
-/// Whether the disk can have bfq: the kernel is one that has it, and the disk does not need mq-deadline.
-fn can_have_bfq(machine: &Machine, disk: &Disk) -> bool {
-    let is_offered = disk.offered.iter().any(|s| s == "bfq");
-    !disk.is_zoned() && (is_offered || !(disk.has_old_queue() || machine.kernel.is_before(4, 12)))
 }
 
 pub(super) fn rotating(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "Its head goes where the next request is, in the order of arrival. One program that copies \
                makes all others wait.";
     for disk in of_kind(machine, &[Kind::Rotating], &["none", "kyber", "noop"]) {
-        let better = if can_have_bfq(machine, &disk) {
+        let better = if machine.can_have(&disk, "bfq") {
             "bfq"
         } else {
             let offered = |s: &&str| disk.offered.iter().any(|o| o == s);
@@ -48,8 +43,11 @@ pub(super) fn slow_start(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "mq-deadline keeps requests from waiting too long, but does not share the disk between \
                programs. bfq does; on a server whose only load is one database, stay.";
     for disk in of_kind(machine, &[Kind::Rotating, Kind::Ssd], &["mq-deadline"]) {
-        if can_have_bfq(machine, &disk) {
-            findings.push(unfit(&disk, "bfq", Load::StartUp, why));
+        // A kernel that is known to be built without bfq is a finding; of others it is not said.
+        let lacks = machine.kernel.lacks("bfq") && !machine.has_early_bfq() && !disk.is_zoned();
+        if lacks || machine.can_have(&disk, "bfq") {
+            let finding = unfit(&disk, "bfq", Load::StartUp, why);
+            findings.push(finding.choose_if(machine, &disk, "bfq"));
         }
     }
 }
@@ -58,20 +56,40 @@ pub(super) fn card(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "Such flash does one thing at a time, and a write can take as long as hundreds of reads.";
     let others = ["none", "mq-deadline", "kyber"];
     for disk in of_kind(machine, &[Kind::Card, Kind::Emmc], &others) {
-        if can_have_bfq(machine, &disk) {
+        if machine.can_have(&disk, "bfq") {
             findings.push(unfit(&disk, "bfq", Load::StartUp, why));
         }
     }
 }
 
 pub(super) fn nvme(machine: &Machine, findings: &mut Vec<Finding>) {
-    let why = "bfq does its work under one lock for the disk, which limits what several processors can send.";
+    let why = "A program starts sooner beside readers under it. In return bfq does its work under one lock for \
+               the disk, which limits what several processors can send. Keep it where a person waits; many \
+               deep readers are better served without a scheduler.";
     for disk in of_kind(machine, &[Kind::Nvme], &["bfq"]) {
         // Weights of groups are a reason to have it. A zoned disk may need mq-deadline.
         let has_weights = || machine.units.iter().any(|u| u.key == "IOWeight");
         if machine.cgroups.weights.is_empty() && !has_weights() && !needs_order_of(machine, &disk) {
-            findings.push(unfit(&disk, "none", Load::DeepReaders, why));
+            let start =
+                Comparison::on(&disk, Load::StartUpBesideReaders, Setting::of("bfq"), Setting::of("none"));
+            let mut finding = unfit(&disk, "none", Load::DeepReaders, why).compared(start);
+            finding.mend = format!("# if deep readers count more than starts: {}", finding.mend);
+            findings.push(finding);
         }
+    }
+}
+
+/// The early bfq of mainline: a disk could stop for good after a request was taken back, as when a partition
+/// table is written.
+//= https://github.com/NixOS/nixpkgs/issues/35025
+pub(super) fn early_bfq(machine: &Machine, findings: &mut Vec<Finding>) {
+    let runs = |d: &&Disk| machine.has_early_bfq() && !d.has_old_queue() && d.runs("bfq") && !d.is_path;
+    for disk in machine.disks.iter().filter(runs) {
+        let what = format!("{} runs the bfq of Linux 4.12 to 4.15.", disk.name);
+        let why = "Under it disks stopped for good, for instance when a partition table was written. Programs \
+                   start more slowly without it, until the kernel is a newer one.";
+        let finding = Finding::about(disk, Severity::Fault, what, why);
+        findings.push(finding.choose(disk, "mq-deadline"));
     }
 }
 
@@ -83,12 +101,13 @@ fn needs_order_of(machine: &Machine, disk: &Disk) -> bool {
 pub(super) fn zoned(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "Its zones take writes in order only. Before Linux 6.10 mq-deadline alone keeps that order; \
                under other schedulers a write can come too early and fail.";
-    let fits = |d: &&Disk| needs_order_of(machine, d) && d.schedules() && !d.runs("mq-deadline");
+    let needed = |d: &Disk| if d.has_old_queue() { "deadline" } else { "mq-deadline" };
+    let fits = |d: &&Disk| needs_order_of(machine, d) && d.schedules() && !d.runs(needed(d));
     for disk in machine.disks.iter().filter(fits) {
         let now = disk.scheduler.clone().unwrap_or_default();
         let what = format!("{} is a host-managed zoned disk under {now}.", disk.name);
         let finding = Finding::about(disk, Severity::Fault, what, why);
-        findings.push(finding.choose(disk, "mq-deadline"));
+        findings.push(finding.choose(disk, needed(disk)));
     }
 }
 
@@ -100,7 +119,7 @@ pub(super) fn low_latency_off(machine: &Machine, findings: &mut Vec<Finding>) {
         let mut finding =
             Finding::about(disk, Severity::Advice, what, why).set(disk, "iosched/low_latency", "0", "1");
         let before = Setting { tunables: vec![("low_latency", 0)], ..Setting::of("bfq") };
-        finding.lab = Comparison::on(disk, Load::StartUp, before, Setting::of("bfq"));
+        finding.lab.extend(Comparison::on(disk, Load::StartUp, before, Setting::of("bfq")));
         findings.push(finding);
     }
 }
@@ -113,7 +132,7 @@ pub(super) fn slice_idle_off(machine: &Machine, findings: &mut Vec<Finding>) {
         let mut finding =
             Finding::about(disk, Severity::Advice, what, why).set(disk, "iosched/slice_idle", "0", "8");
         let before = Setting { tunables: vec![("slice_idle", 0)], ..Setting::of("bfq") };
-        finding.lab = Comparison::on(disk, Load::Streams, before, Setting::of("bfq"));
+        finding.lab.extend(Comparison::on(disk, Load::Streams, before, Setting::of("bfq")));
         findings.push(finding);
     }
 }

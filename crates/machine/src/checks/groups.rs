@@ -2,18 +2,24 @@
 
 use crate::cgroups::Controller;
 use crate::disks::Disk;
-use crate::finding::{Finding, Severity, Subject};
+use crate::finding::{Finding, Severity};
 use crate::lab::{Comparison, Load, Setting};
 use crate::machine::Machine;
 use crate::text::shell_word;
+use crate::units::Unit;
 
 /// A group's weight that is not the default, in words.
 fn weight(machine: &Machine) -> Option<String> {
     if let Some(unit) = machine.units.iter().find(|u| u.key == "IOWeight" && u.value != "100") {
-        return Some(format!("{} has IOWeight={} ({})", unit.name, unit.value, unit.file));
+        return Some(said(unit));
     }
     let group = machine.cgroups.weights.first()?;
     Some(format!("group {} has {} {}", group.group, group.file, group.weight))
+}
+
+/// A setting of a unit, in words.
+fn said(unit: &Unit) -> String {
+    format!("{} has {}={} ({})", unit.name, unit.key, unit.value, unit.file)
 }
 
 /// The disks that requests of programs are scheduled on.
@@ -27,22 +33,19 @@ pub(super) fn weight_ignored(machine: &Machine, findings: &mut Vec<Finding>) {
     if !machine.cgroups.io_cost.is_empty() || machine.cgroups.controller == Controller::None {
         return;
     }
-    // What the schedulers of patched kernels do with weights is not known.
-    let ignores = |d: &&Disk| NO_WEIGHTS.iter().any(|s| d.runs(s));
-    for disk in bottom(machine).filter(ignores).filter(|d| !d.is_zoned()) {
+    for disk in bottom(machine).filter(|d| ignores_weights(d)).filter(|d| !d.is_zoned()) {
         let now = disk.scheduler.clone().unwrap_or_default();
         let what =
             format!("{who}, but {} runs {now}, and io.cost is off: the weight has no effect.", disk.name);
         let why = "Only bfq and io.cost share a disk by weight.";
         let fair = disk.fair_scheduler();
-        let mut finding = Finding::about_machine(Severity::Fault, what, why).choose(disk, fair);
-        finding.subject = Subject::Disk(disk.name.clone());
-        finding.lab = Comparison::on(disk, Load::Weights, Setting::of(&now), Setting::of(fair));
-        findings.push(finding);
+        let finding = Finding::about(disk, Severity::Fault, what, why).choose_if(machine, disk, fair);
+        let lab = Comparison::on(disk, Load::Weights, Setting::of(&now), Setting::of(fair));
+        findings.push(finding.compared(lab));
     }
 }
 
-/// Schedulers that share nothing by weight.
+/// Schedulers that share nothing by weight. What the schedulers of other patched kernels do is not known.
 const NO_WEIGHTS: [&str; 6] = ["none", "mq-deadline", "kyber", "adios", "noop", "deadline"];
 
 /// What systemd makes of a weight of 1 to 10,000 for BFQ, whose weights are 1 to 1,000: the same up to 100,
@@ -75,40 +78,71 @@ pub(super) fn weight_squeezed(machine: &Machine, findings: &mut Vec<Finding>) {
     finding.mend = format!("{}; {}", set(&first.name, small(*low)), set(&last.name, small(*most)));
     finding.undo = format!("{}; {}", set(&first.name, *low), set(&last.name, *most));
     let with = |weights| Setting { weights: Some(weights), ..Setting::of("bfq") };
-    finding.lab = Comparison::on(disk, Load::Weights, with((a, b)), with((*low, *most)));
+    finding.lab.extend(Comparison::on(disk, Load::Weights, with((a, b)), with((*low, *most))));
     findings.push(finding);
 }
 
+/// Whether a unit's `IODeviceWeight` is for the disk: it names the disk, or a folder of a file system on it.
+fn is_for(machine: &Machine, unit: &Unit, disk: &Disk) -> bool {
+    let place = unit.value.split_whitespace().next().unwrap_or_default();
+    let is_name = place.strip_prefix("/dev/") == Some(&disk.name);
+    let mut mounts = machine.mounts.iter().filter(|m| m.folder == place);
+    let is_below = |name: &str| {
+        machine.disk(name).is_some_and(|top| machine.bottoms(top).iter().any(|d| d.name == disk.name))
+    };
+    unit.key == "IODeviceWeight" && (is_name || mounts.any(|m| is_below(&m.disk)))
+}
+
 pub(super) fn device_weight(machine: &Machine, findings: &mut Vec<Finding>) {
+    let has_cost = !machine.cgroups.io_cost.is_empty();
     for unit in machine.units.iter().filter(|u| u.key == "IODeviceWeight") {
-        let device = unit.value.split_whitespace().next().unwrap_or_default();
-        let disk = bottom(machine).find(|d| device.ends_with(&d.name) && d.runs("bfq"));
-        let Some(disk) = disk else { continue };
-        let what = format!("{} has IODeviceWeight={}, but {} runs bfq.", unit.name, unit.value, disk.name);
-        let why = "systemd writes a device's weight to io.weight only, which bfq does not read.";
-        let mut finding = Finding::about_machine(Severity::Fault, what, why);
-        finding.subject = Subject::Disk(disk.name.clone());
+        let Some(disk) = bottom(machine).find(|d| is_for(machine, unit, d)) else { continue };
+        let is_bfq = disk.runs("bfq");
+        // Version 1 has a finding of its own, and what other schedulers do with weights is not known.
+        if !is_bfq && (has_cost || machine.cgroups.controller != Controller::On || !ignores_weights(disk)) {
+            continue;
+        }
+        let now = disk.scheduler.as_deref().unwrap_or_default();
+        let what = format!("{} has IODeviceWeight={}, but {} runs {now}.", unit.name, unit.value, disk.name);
+        let why = if is_bfq {
+            "systemd writes a device's weight to io.weight only, which bfq does not read."
+        } else {
+            "io.cost alone reads a device's weight, and it is off. bfq reads the weight of a unit for all disks."
+        };
+        let mut finding = Finding::about(disk, Severity::Fault, what, why);
+        if !is_bfq {
+            finding = finding.choose_if(machine, disk, disk.fair_scheduler());
+        }
         let weight = unit.value.split_whitespace().nth(1).unwrap_or("100");
         let name = shell_word(&unit.name);
-        finding.mend = format!("systemctl set-property {name} {}", shell_word(&format!("IOWeight={weight}")));
-        finding.undo = format!("systemctl set-property {name} IOWeight=");
-        findings.push(finding);
+        let also = |before: &str| if before.is_empty() { String::new() } else { format!("{before} && ") };
+        let weight = shell_word(&format!("IOWeight={weight}")).into_owned();
+        let mend = format!("{}systemctl set-property {name} {weight}", also(&finding.mend));
+        let undo = format!("{}systemctl set-property {name} IOWeight=", also(&finding.undo));
+        findings.push(if finding.mend.starts_with('#') { finding } else { finding.by(mend, undo) });
     }
 }
 
+/// Whether it is known that the disk's scheduler shares nothing by weight.
+fn ignores_weights(disk: &Disk) -> bool {
+    NO_WEIGHTS.iter().any(|s| disk.runs(s))
+}
+
+/// Settings of units that need the controller.
+const NEEDS_CONTROLLER: [&str; 7] = [
+    "IOWeight",
+    "IODeviceWeight",
+    "IOReadBandwidthMax",
+    "IOWriteBandwidthMax",
+    "IOReadIOPSMax",
+    "IOWriteIOPSMax",
+    "IODeviceLatencyTargetSec",
+];
+
 /// Something in a unit that needs the controller, in words.
 fn needs_controller(machine: &Machine) -> Option<String> {
-    let keys = [
-        "IOWeight",
-        "IODeviceWeight",
-        "IOReadBandwidthMax",
-        "IOWriteBandwidthMax",
-        "IOReadIOPSMax",
-        "IOWriteIOPSMax",
-        "IODeviceLatencyTargetSec",
-    ];
-    let unit = machine.units.iter().find(|u| keys.contains(&u.key.as_str()))?;
-    Some(format!("{} has {}={} ({})", unit.name, unit.key, unit.value, unit.file))
+    let unit = machine.units.iter().find(|u| NEEDS_CONTROLLER.contains(&u.key.as_str()))?;
+    Some(said(unit))
 }
 
 pub(super) fn controller_off(machine: &Machine, findings: &mut Vec<Finding>) {
@@ -128,9 +162,38 @@ pub(super) fn controller_v1(machine: &Machine, findings: &mut Vec<Finding>) {
     let what = format!("{who}, but the io controller is that of version 1 (blkio).");
     let why =
         "Version 1 does not charge buffered writes to a group, and systemd's IO settings need version 2.";
-    let mut finding = Finding::about_machine(Severity::Fault, what, why);
-    finding.mend =
-        "# add systemd.unified_cgroup_hierarchy=1 to the kernel's command line, and restart".to_owned();
-    finding.undo = "# remove it, and restart".to_owned();
-    findings.push(finding);
+    let finding = Finding::about_machine(Severity::Fault, what, why);
+    findings.push(to_version_2(machine, finding));
+}
+
+/// Adds what leads to version 2 of control groups.
+fn to_version_2(machine: &Machine, finding: Finding) -> Finding {
+    if machine.kernel.is_before(4, 5) {
+        return finding.by("# version 2 of control groups needs Linux 4.5 at least", "# nothing was changed");
+    }
+    let mend = "# add systemd.unified_cgroup_hierarchy=1 to the kernel's command line, and restart";
+    finding.by(mend, "# remove it, and restart")
+}
+
+pub(super) fn limit_buffered(machine: &Machine, findings: &mut Vec<Finding>) {
+    let Some(limit) = machine.cgroups.limits.first() else { return };
+    let what = format!("group {} has {} {}, a limit of version 1.", limit.group, limit.file, limit.text);
+    let why = "It holds back direct writes only. A write into the page cache is carried out later by a thread \
+               of the kernel, which belongs to no group of version 1. io.max of version 2 limits both.";
+    let finding = Finding::about_machine(Severity::Fault, what, why);
+    findings.push(to_version_2(machine, finding));
+}
+
+pub(super) fn not_delegated(machine: &Machine, findings: &mut Vec<Finding>) {
+    let needs = machine.user_units.iter().find(|u| NEEDS_CONTROLLER.contains(&u.key.as_str()));
+    let (Some(unit), Some(group)) = (needs, &machine.cgroups.without_io) else { return };
+    let what = format!("{}, but the io controller is not passed on to {group}.", said(unit));
+    let why = "systemd passes cpu, memory and pids on to the managers of users, and io only where a drop-in says so.";
+    let folder = "/etc/systemd/system/user@.service.d";
+    let text = "[Service]\\nDelegate=cpu cpuset io memory pids\\n";
+    let mend = format!(
+        "mkdir -p {folder} && printf '{text}' > {folder}/50-io.conf && systemctl daemon-reload  # log in anew"
+    );
+    let finding = Finding::about_machine(Severity::Fault, what, why);
+    findings.push(finding.by(mend, format!("rm {folder}/50-io.conf && systemctl daemon-reload")));
 }

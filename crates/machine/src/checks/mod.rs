@@ -42,6 +42,7 @@ checks! {
     "scheduler-slow-start", "a rotating disk or SATA SSD under `mq-deadline`: programs start slowly beside a copy", fitness::slow_start;
     "scheduler-unfit-card", "a stick, card or eMMC device under another scheduler than `bfq`", fitness::card;
     "scheduler-unfit-nvme", "an NVMe SSD under `bfq`", fitness::nvme;
+    "bfq-early", "`bfq` of Linux 4.12 to 4.15, under which disks stopped for good", fitness::early_bfq;
     "scheduler-unfit-zoned", "a host-managed zoned disk under another scheduler than `mq-deadline`, before Linux 6.10", fitness::zoned;
     "low-latency-off", "`bfq` with `low_latency` off", fitness::low_latency_off;
     "slice-idle-off", "`bfq` on a rotating disk with `slice_idle` 0", fitness::slice_idle_off;
@@ -49,26 +50,33 @@ checks! {
     "priority-level-ignored", "levels of the best-effort class under `mq-deadline`, which knows classes only", priorities::levels_ignored;
     "weight-ignored", "weights of groups while neither `bfq` nor `io.cost` is in force", groups::weight_ignored;
     "weight-squeezed", "`IOWeight` above 100, which systemd converts to nearly equal weights of BFQ", groups::weight_squeezed;
-    "device-weight-ignored", "`IODeviceWeight` for a disk under `bfq`, which systemd does not pass on", groups::device_weight;
+    "device-weight-ignored", "`IODeviceWeight` for a disk that does not get it: under `bfq`, or without `io.cost`", groups::device_weight;
     "controller-off", "settings of groups while the io controller is not passed on to them", groups::controller_off;
     "controller-v1", "`IOWeight` on a machine whose io controller is that of version 1", groups::controller_v1;
+    "controller-not-delegated", "I/O settings of users' units while the io controller is not passed on to users", groups::not_delegated;
+    "limit-buffered", "a limit of a group's writes of version 1, which buffered writes pass by", groups::limit_buffered;
     "command-queueing-off", "a SATA disk that takes one command at a time", queue::command_queueing;
     "requests-few", "fewer requests in the queue than the device takes at once, or than 16 under a scheduler", queue::requests_few;
     "merges-off", "merging of requests switched off", queue::merges_off;
     "statistics-off", "statistics of the disk switched off", queue::statistics_off;
     "read-ahead-off", "no read-ahead", queue::read_ahead_off;
+    "read-ahead-by-guess", "the read-ahead of a rotating disk on a virtual disk, since Linux 6.17", queue::read_ahead_by_guess;
     "entropy-from-ssd", "an SSD that feeds the kernel's random numbers", queue::entropy;
     "throttled-twice", "`wbt` switched on under `bfq`", caches::throttled_twice;
     "writeback-unthrottled", "`wbt` switched off on a rotating disk under a scheduler without fairness", caches::unthrottled;
+    "unwritten-much", "a slow disk on USB for which minutes of writes may wait in memory", caches::unwritten_much;
     "rotational-wrong", "an SSD that the kernel takes for a rotating disk", fitness::rotational_wrong;
     "loop-buffered", "a loop device that caches its file a second time", stacking::loop_buffered;
     "scheduled-twice", "`bfq` on a disk that is made of disks with schedulers of their own", stacking::scheduled_twice;
+    "btrfs-quotas", "a btrfs file system with quotas, which snapshots make expensive", stacking::btrfs_quotas;
     "discard-at-once", "a file system that discards at each deletion, on a SATA or USB SSD", caches::discard_at_once;
     "rule-without-scheduler", "a udev rule that sets a scheduler which this kernel does not have", rules::no_such_scheduler;
     "rule-not-in-force", "a udev rule whose setting is not in force", rules::not_in_force;
+    "rule-for-other-scheduler", "a udev rule that sets a tunable which the scheduler in force does not have", rules::of_other_scheduler;
     "rule-for-no-disk", "a udev rule for a disk that is not there", rules::no_such_disk;
     "elevator-ignored", "`elevator=` on the command line of a kernel that ignores it, or that has no such scheduler", rules::elevator;
     "setters-disagree", "tuned or TLP set another scheduler than a udev rule", rules::disagree;
+    "setter-without-scheduler", "tuned or TLP set a scheduler that the disk cannot have", rules::daemon_without;
 }
 
 /// Runs all checks. Findings come in the order of disks within each check.

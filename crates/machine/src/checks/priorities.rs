@@ -19,6 +19,9 @@ fn setters(machine: &Machine, only_levels: bool) -> Option<String> {
     if let Some(unit) = unit {
         return Some(format!("{} has {}={} ({})", unit.name, unit.key, unit.value, unit.file));
     }
+    if let Some(file) = machine.ananicy.as_ref().filter(|_| !only_levels) {
+        return Some(format!("Ananicy gives programs I/O classes ({file})"));
+    }
     let process = machine.priorities.iter().find(|p| !only_levels || p.class == 2)?;
     let class = ["none", "real-time", "best-effort", "idle"].get(usize::from(process.class)).unwrap_or(&"?");
     Some(format!("process {} ({}) has the class {class}, level {}", process.pid, process.name, process.level))
@@ -41,9 +44,9 @@ pub(super) fn ignored(machine: &Machine, findings: &mut Vec<Finding>) {
         let what = format!("{who}, but {now} on {} ignores I/O priorities.", disk.name);
         let why = "What should stay in the background takes the disk from all others.";
         let fair = disk.fair_scheduler();
-        let mut finding = Finding::about(disk, Severity::Fault, what, why).choose(disk, fair);
-        finding.lab = Comparison::on(disk, Load::Urgent, Setting::of(&now), Setting::of(fair));
-        findings.push(finding);
+        let finding = Finding::about(disk, Severity::Fault, what, why).choose_if(machine, disk, fair);
+        let lab = Comparison::on(disk, Load::Urgent, Setting::of(&now), Setting::of(fair));
+        findings.push(finding.compared(lab));
     }
 }
 
@@ -56,6 +59,6 @@ pub(super) fn levels_ignored(machine: &Machine, findings: &mut Vec<Finding>) {
     for disk in disks(machine, &["mq-deadline"]) {
         let what = format!("{who}, but mq-deadline on {} knows classes only, not levels.", disk.name);
         let why = "Two programs of the best-effort class are equal there, whatever their levels.";
-        findings.push(Finding::about(disk, Severity::Fault, what, why).choose(disk, "bfq"));
+        findings.push(Finding::about(disk, Severity::Fault, what, why).choose_if(machine, disk, "bfq"));
     }
 }

@@ -10,6 +10,11 @@ use crate::requests::{self, ENOUGH, FEW, WRITABLE_MIN};
 use crate::text::shell_word;
 
 pub(super) fn command_queueing(machine: &Machine, findings: &mut Vec<Finding>) {
+    // A drive or controller was found to fail with it.
+    if machine.command_line.split_whitespace().any(|w| w.starts_with("libata.force=") && w.contains("noncq"))
+    {
+        return;
+    }
     let is_real = |d: &Disk| d.bus == Bus::Sata && d.kind != Kind::Virtual;
     let is_off = |d: &&Disk| is_real(d) && d.device_depth == Some(1) && d.can_queue != Some(false);
     for disk in machine.disks.iter().filter(is_off) {
@@ -102,8 +107,32 @@ pub(super) fn read_ahead_off(machine: &Machine, findings: &mut Vec<Finding>) {
             Finding::about(disk, Severity::Advice, what, why).set(disk, "read_ahead_kb", "0", "128");
         let scheduler = disk.scheduler.clone().unwrap_or_default();
         let with = |kib| Setting { read_ahead_kib: Some(kib), ..Setting::of(&scheduler) };
-        finding.lab = Comparison::on(disk, Load::Streams, with(0), with(128));
+        finding.lab.extend(Comparison::on(disk, Load::Streams, with(0), with(128)));
         findings.push(finding);
+    }
+}
+
+/// The read-ahead that Linux 6.17 and later give a disk that says it rotates, in KiB.
+const FOR_ROTATING: i64 = 4096;
+
+pub(super) fn read_ahead_by_guess(machine: &Machine, findings: &mut Vec<Finding>) {
+    if machine.kernel.is_before(6, 17) {
+        return;
+    }
+    let is_guess = |d: &&Disk| {
+        let by_rule = machine.rule_for(d, "read_ahead_kb").is_some();
+        d.kind == Kind::Virtual
+            && d.rotational
+            && d.queue_number("read_ahead_kb") == Some(FOR_ROTATING)
+            && !by_rule
+    };
+    for disk in machine.disks.iter().filter(is_guess) {
+        let what = format!("{} is a virtual disk that says it rotates, with read_ahead_kb 4096.", disk.name);
+        let why = "Since Linux 6.17 such a disk gets 32 times the read-ahead of others. On flash in a data \
+                   centre, programs that read files here and there get up to 4 MiB for each page, which fills \
+                   the memory and the limit of bytes a second. Long streams over a network may gain by it.";
+        let finding = Finding::about(disk, Severity::Advice, what, why);
+        findings.push(finding.set(disk, "read_ahead_kb", "4096", "128"));
     }
 }
 

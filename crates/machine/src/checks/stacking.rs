@@ -1,4 +1,4 @@
-//! Disks made of others.
+//! Disks made of others, and file systems that do more than is seen.
 
 use crate::finding::{Finding, Severity};
 use crate::machine::Machine;
@@ -33,5 +33,22 @@ pub(super) fn scheduled_twice(machine: &Machine, findings: &mut Vec<Finding>) {
         let why = "Both idle for the same reader, one after the other, and the lower one sees the programs \
                    already mixed.";
         findings.push(Finding::about(disk, Severity::Advice, what, why).choose(disk, "none"));
+    }
+}
+
+pub(super) fn btrfs_quotas(machine: &Machine, findings: &mut Vec<Finding>) {
+    for fs in machine.btrfs.iter().filter(|fs| fs.has_quotas) {
+        let is_on = |m: &&Mount| {
+            m.fs == "btrfs" && fs.devices.iter().any(|d| m.device == format!("/dev/{d}") || m.disk == *d)
+        };
+        let folder = machine.mounts.iter().find(is_on).map_or("/", |m| &m.folder);
+        let what = format!("The btrfs file system at {folder} has quotas on.");
+        let why = "When a snapshot goes, btrfs charges each of its extents to all who share it, in the kernel: \
+                   minutes of processor time and of waiting commits, which no I/O priority holds back. Without \
+                   quotas snapper no longer knows how much space a snapshot takes, and removes by number.";
+        let folder = shell_word(folder);
+        let finding = Finding::about_machine(Severity::Advice, what, why);
+        let commands = (format!("btrfs quota disable {folder}"), format!("btrfs quota enable {folder}"));
+        findings.push(finding.by(commands.0, commands.1));
     }
 }

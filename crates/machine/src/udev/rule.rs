@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use super::glob::glob;
+
 /// A line that does something that can change a disk's settings: it assigns an attribute of a queue or a
 /// property, jumps, or is jumped to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -106,10 +108,21 @@ impl Rule {
         Some(&condition.pattern)
     }
 
+    /// Whether the rule runs when a disk changes, and not only when it appears.
+    pub(crate) fn is_for_change(&self) -> bool {
+        let allows = |c: &Condition| glob_any(&c.pattern, "change") != c.differs;
+        self.conditions.iter().filter(|c| c.key == "ACTION").all(allows)
+    }
+
     /// Whether the rule asks for the scheduler that is in force, or that is offered.
     pub(crate) fn asks_for_scheduler(&self) -> bool {
         self.conditions.iter().any(|c| c.key == "ATTR{queue/scheduler}")
     }
+}
+
+/// Whether the text fits one of the patterns, which bars divide.
+fn glob_any(patterns: &str, text: &str) -> bool {
+    patterns.split('|').any(|p| glob(p, text))
 }
 
 /// What a command like `/bin/sh -c 'echo bfq > /sys/block/%k/queue/scheduler'` writes.
@@ -120,9 +133,11 @@ fn write_to_scheduler(command: &str) -> Option<(String, String)> {
     Some(("scheduler".to_owned(), name.to_owned()))
 }
 
-/// The name in `ATTR{queue/NAME}` or `ATTR{queue/iosched/NAME}`, without `queue/`.
+/// The name in `ATTR{queue/NAME}` or `ATTR{queue/iosched/NAME}`, without `queue/`. The read-ahead is also a
+/// file of `bdi/`.
 fn queue_attribute(key: &str) -> Option<&str> {
-    key.strip_prefix("ATTR{queue/")?.strip_suffix('}')
+    let name = key.strip_prefix("ATTR{")?.strip_suffix('}')?;
+    name.strip_prefix("queue/").or_else(|| name.strip_prefix("bdi/").filter(|n| *n == "read_ahead_kb"))
 }
 
 /// The name in `ENV{NAME}`.

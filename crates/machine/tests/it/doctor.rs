@@ -168,6 +168,9 @@ const FAULTS: &[Fault] = &[
         chosen(r, "sdc", "mq-deadline")
     }),
     ("scheduler-unfit-nvme", "nvme0n1", "an NVMe SSD is under `bfq`", |r| chosen(r, "nvme0n1", "bfq")),
+    ("bfq-early", "sda", "the kernel is 4.15, and the disks are under `bfq`", |r| {
+        r.write("proc/sys/kernel/osrelease", "4.15.3");
+    }),
     (
         "scheduler-unfit-zoned",
         "sda",
@@ -224,6 +227,20 @@ const FAULTS: &[Fault] = &[
         r.remove("sys/fs/cgroup/cgroup.controllers");
         r.write("sys/fs/cgroup/blkio/tasks", "");
     }),
+    (
+        "controller-not-delegated",
+        "",
+        "a unit of users has `IOWeight=50`, and `user@1000.service` lacks `io`",
+        |r| {
+            r.write("etc/systemd/user/web.service", WEIGHT);
+            let group = "sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service";
+            r.write(&format!("{group}/cgroup.controllers"), "cpu memory pids");
+        },
+    ),
+    ("limit-buffered", "", "a group of version 1 has `blkio.throttle.write_bps_device`", |r| {
+        r.remove("sys/fs/cgroup/cgroup.controllers");
+        r.write("sys/fs/cgroup/blkio/batch/blkio.throttle.write_bps_device", "8:0 1048576\n");
+    }),
     ("command-queueing-off", "sdb", "`device/queue_depth` of the SATA SSD is 1", |r| {
         r.write("sys/block/sdb/device/queue_depth", "1")
     }),
@@ -237,6 +254,26 @@ const FAULTS: &[Fault] = &[
     ("merges-off", "sda", "`nomerges` is 2", |r| r.write("sys/block/sda/queue/nomerges", "2")),
     ("statistics-off", "nvme0n1", "`iostats` is 0", |r| r.write("sys/block/nvme0n1/queue/iostats", "0")),
     ("read-ahead-off", "sda", "`read_ahead_kb` is 0", |r| r.write("sys/block/sda/queue/read_ahead_kb", "0")),
+    (
+        "read-ahead-by-guess",
+        "vda",
+        "the kernel is 6.17, and `read_ahead_kb` of a virtual disk is 4096",
+        |r| {
+            disk(
+                r,
+                &Given {
+                    name: "vda",
+                    path: "pci0000:00/virtio1",
+                    model: "",
+                    rotational: 1,
+                    schedulers: "[none] mq-deadline",
+                    queues: 4,
+                },
+            );
+            r.write("sys/block/vda/queue/read_ahead_kb", "4096");
+            r.write("proc/sys/kernel/osrelease", "6.17.0-1008-azure");
+        },
+    ),
     ("entropy-from-ssd", "sdb", "`add_random` of the SATA SSD is 1", |r| {
         r.write("sys/block/sdb/queue/add_random", "1")
     }),
@@ -245,6 +282,10 @@ const FAULTS: &[Fault] = &[
     }),
     ("writeback-unthrottled", "sda", "`wbt_lat_usec` is 0 under `mq-deadline`", |r| {
         chosen(r, "sda", "mq-deadline")
+    }),
+    ("unwritten-much", "sdc", "20 % of 32 GB of memory may be unwritten, for a USB stick", |r| {
+        r.write("proc/meminfo", "MemTotal:       32765332 kB\n");
+        r.write("proc/sys/vm/dirty_ratio", "20");
     }),
     ("rotational-wrong", "sdb", "`rotational` of the SATA SSD is 1", |r| {
         r.write("sys/block/sdb/queue/rotational", "1")
@@ -278,6 +319,9 @@ const FAULTS: &[Fault] = &[
         );
         r.write("sys/block/dm-0/slaves/sda/dev", "8:0");
     }),
+    ("btrfs-quotas", "", "a btrfs file system has `qgroups/enabled` 1", |r| {
+        r.write("sys/fs/btrfs/0a1b2c3d-0000-4000-8000-000000000001/qgroups/enabled", "1");
+    }),
     ("discard-at-once", "sdb", "a file system on the SATA SSD has the option `discard`", |r| {
         r.write("proc/self/mounts", "/dev/sdb1 /home ext4 rw,discard 0 0\n");
     }),
@@ -286,6 +330,14 @@ const FAULTS: &[Fault] = &[
     }),
     ("rule-not-in-force", "nvme0n1", "a rule sets `kyber` for the NVMe SSD, which is under `none`", |r| {
         r.write("etc/udev/rules.d/61-nvme.rules", "KERNEL==\"nvme?n*\", ATTR{queue/scheduler}=\"kyber\"\n");
+    }),
+    ("rule-not-in-force", "sda", "a rule sets `read_ahead_kb` 1024 for the disk, which has 128", |r| {
+        let rule = "KERNEL==\"sda\", ATTR{bdi/read_ahead_kb}=\"1024\"\n";
+        r.write("etc/udev/rules.d/61-read-ahead.rules", rule);
+    }),
+    ("rule-for-other-scheduler", "sda", "a rule sets `iosched/fifo_batch` of the disk under `bfq`", |r| {
+        let rule = "KERNEL==\"sda\", ATTR{queue/iosched/fifo_batch}=\"8\"\n";
+        r.write("etc/udev/rules.d/61-batch.rules", rule);
     }),
     ("rule-for-no-disk", "", "a rule is for an `ID_SERIAL` that no disk has", |r| {
         let rule = "ENV{ID_SERIAL}==\"Gone_1\", ATTR{queue/scheduler}=\"bfq\"\n";
@@ -296,6 +348,9 @@ const FAULTS: &[Fault] = &[
     }),
     ("setters-disagree", "sda", "TLP sets `mq-deadline`, and a rule `bfq`", |r| {
         r.write("etc/tlp.conf", "DISK_DEVICES=\"sda\"\nDISK_IOSCHED=\"mq-deadline\"\n")
+    }),
+    ("setter-without-scheduler", "sda", "TLP sets `cfq`", |r| {
+        r.write("etc/tlp.conf", "DISK_DEVICES=\"sda\"\nDISK_IOSCHED=\"cfq\"\n")
     }),
 ];
 
@@ -576,6 +631,31 @@ fn all_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// On NVMe both figures are shown: a program starts sooner under bfq, and deep readers get more without.
+#[test]
+fn nvme_under_bfq_has_both_sides() {
+    let root = healthy();
+    chosen(&root, "nvme0n1", "bfq");
+    let findings = root.findings();
+    let found = findings.iter().find(|f| f.check == "scheduler-unfit-nvme").expect("it is found");
+    let place = "/sys/block/nvme0n1/queue/scheduler";
+    assert_eq!(found.mend, format!("# if deep readers count more than starts: echo none > {place}"));
+    let figures: Vec<(String, Vec<f64>)> =
+        found.lab.iter().filter_map(|c| c.sentence()).map(numbers).collect();
+    let [(readers, carried), (start, took)] = &figures[..] else { panic!("{figures:?}") };
+    assert!(
+        readers.contains("load doctor-deep-readers") && start.contains("load doctor-start-beside-readers")
+    );
+    assert!(carried[0] * 1.2 < carried[1], "{readers}");
+    assert!(took[0] * 1.5 < took[1], "{start}");
+}
+
+/// A sentence of the lab, and the figures before and after in it.
+fn numbers(sentence: String) -> (String, Vec<f64>) {
+    let figures = sentence.split(' ').filter_map(|w| w.parse().ok()).collect();
+    (sentence, figures)
+}
+
 #[test]
 fn the_lab_has_a_number_for_what_it_can_run() {
     let root = healthy();
@@ -584,7 +664,7 @@ fn the_lab_has_a_number_for_what_it_can_run() {
     let lab = findings
         .iter()
         .find(|f| f.check == "scheduler-slow-start" && f.subject == Subject::Disk("sda".into()));
-    let sentence = lab.unwrap().lab.as_ref().unwrap().sentence().unwrap();
+    let sentence = lab.unwrap().lab[0].sentence().unwrap();
     assert!(
         sentence.starts_with("In the lab (disk nas2020, load doctor-start-beside-copy), an application"),
         "{sentence}"

@@ -20,6 +20,9 @@
 //!   FILE = TEXT                     a file in its folder
 //!   FILE -> TARGET                  a link in its folder
 //!   without FILE                    it has no such file
+//! source ADDRESS                    of the museum: where the complaint is (museum.rs says what the others are)
+//! title, complaint, files, answer, pays, unanswered TEXT
+//! + TEXT                            continues the text before
 //! ```
 
 use std::os::unix::fs::symlink;
@@ -52,17 +55,19 @@ const DISK: [(&str, &str); 10] = [
 
 /// What a text says of its machine.
 #[derive(Default)]
-struct Expected {
+pub(crate) struct Expected {
     /// Check and subject of each finding, its command if that is given, and words in it.
-    findings: Vec<(String, Option<String>, Vec<String>)>,
+    pub(crate) findings: Vec<(String, Option<String>, Vec<String>)>,
+    /// What the museum has about the machine: field and text.
+    pub(crate) story: Vec<(String, String)>,
     setters: Vec<(String, String)>,
     kinds: Vec<(String, String)>,
     disks: Option<String>,
 }
 
 /// A folder that is being filled.
-struct Root {
-    folder: tempfile::TempDir,
+pub(crate) struct Root {
+    pub(crate) folder: tempfile::TempDir,
     /// The folder of the disk that lines with a space in front are about.
     disk: String,
     /// The file that lines with a bar are for.
@@ -165,6 +170,14 @@ impl Root {
             "setter" => expected.setters.push(two()),
             "kind" => expected.kinds.push(two()),
             "disks" => expected.disks = Some(rest.to_owned()),
+            "source" | "title" | "complaint" | "files" | "answer" | "pays" | "unanswered" => {
+                expected.story.push((word.to_owned(), rest.to_owned()));
+            }
+            "+" => {
+                let text = &mut expected.story.last_mut().unwrap().1;
+                text.push(' ');
+                text.push_str(rest);
+            }
             "disk" => self.add_disk(rest),
             "hdd" | "ssd" | "nvme" => self.add_usual(word, rest),
             "file" => {
@@ -215,7 +228,7 @@ fn setter(machine: &Machine, disk: &str) -> String {
 }
 
 /// What is other than the text says.
-fn differences(root: &Path, expected: &Expected) -> Vec<String> {
+pub(crate) fn differences(root: &Path, expected: &Expected) -> Vec<String> {
     let machine = Machine::read(&Tree::new(root));
     let mut wrong = Vec::new();
     let mut left = checks::run(&machine);
@@ -256,7 +269,7 @@ fn differences(root: &Path, expected: &Expected) -> Vec<String> {
 }
 
 /// The machines of a text.
-fn machines(text: &str) -> Vec<(&str, Root, Expected)> {
+pub(crate) fn machines(text: &str) -> Vec<(&str, Root, Expected)> {
     let lines = text.lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
     let mut machines: Vec<(&str, Root, Expected)> = Vec::new();
     for line in lines {
