@@ -88,8 +88,7 @@ pub(crate) fn run(file: &Path, disk: &str, work: Duration) -> Result<String, Str
 fn ask_again(question: &Question, advice: &advise::Advice) -> Result<(Book, Vec<usize>, u32), String> {
     let winner = advice.winner;
     let ran = |c: &usize| !advice.book.standings[*c].race.is_empty();
-    let mut others: Vec<usize> =
-        (1..advice.own.start).filter(ran).filter(|c| *c != winner).collect();
+    let mut others: Vec<usize> = (1..advice.own.start).filter(ran).filter(|c| *c != winner).collect();
     let ratio = |c: usize| advice.book.against(c, 0).load.ratio;
     others.sort_by(|a, b| ratio(*b).total_cmp(&ratio(*a)));
     let mut asked = vec![0];

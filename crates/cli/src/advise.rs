@@ -67,11 +67,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
 /// How the answer is drawn: as the terminal can, and in a file without colours.
 fn drawn(args: &AdviseArgs, file: Option<&Path>) -> Drawn {
     let look = out::look();
-    Drawn {
-        is_coloured: out::coloured(file),
-        is_unicode: look.is_unicode,
-        has_details: args.details,
-    }
+    Drawn { is_coloured: out::coloured(file), is_unicode: look.is_unicode, has_details: args.details }
 }
 
 fn write_page(file: &Path, labels: &Labels, question: &Question, answer: &Advice) -> Result<(), CliError> {

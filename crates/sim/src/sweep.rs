@@ -15,8 +15,8 @@
 //!
 //! What it does not do: look for the best, or say what differs by more than chance. That is `advise`.
 
-use crate::figures::{Waiting, fairness, time_waited, waiting};
 use crate::engine::Scenario;
+use crate::figures::{Waiting, fairness, time_waited, waiting};
 use crate::host::Host;
 use crate::job::JobFile;
 use crate::metrics::{DiskOutcome, Frames, OpStats, Outcome, Result, rate};

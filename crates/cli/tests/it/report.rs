@@ -199,7 +199,10 @@ fn a_page_of_advice_has_its_verdict_and_its_figures() {
     let payer = json["jobs"].as_array().unwrap().iter().find(|j| j["pays"] == true);
     if let Some(payer) = payer {
         let who = payer["job"].as_str().unwrap();
-        assert!(page.contains(&format!("pays: {who} (")) || page.contains(&format!("would pay: {who} (")), "{who}");
+        assert!(
+            page.contains(&format!("pays: {who} (")) || page.contains(&format!("would pay: {who} (")),
+            "{who}"
+        );
     }
     for picture in ["satisfied", "decisions-mq-deadline"] {
         assert!(page.contains(&format!("data-name=\"{picture}\"")), "no {picture}");

@@ -161,9 +161,8 @@ impl Book {
     pub(super) fn compare(&self, a: &[Run], b: &[Run]) -> Comparison {
         let pairs = || a.iter().zip(b);
         let log = |run: &Run, job: usize| libm::log(run.jobs[job].satisfaction.max(LEAST));
-        let job = |j: usize| {
-            Ratio::of(&pairs().map(|(a, b)| log(a, j) - log(b, j)).collect::<Vec<_>>(), INTERVAL)
-        };
+        let job =
+            |j: usize| Ratio::of(&pairs().map(|(a, b)| log(a, j) - log(b, j)).collect::<Vec<_>>(), INTERVAL);
         let load = pairs().map(|(a, b)| self.log(a) - self.log(b)).collect::<Vec<_>>();
         let jobs = (0..self.parties.len()).map(job).collect();
         Comparison { jobs, load: Ratio::of(&load, INTERVAL), is_confirmed: false }
@@ -219,7 +218,8 @@ impl Book {
         let log = |run: &Run| libm::log(run.jobs[job].satisfaction.max(LEAST));
         let ratio = Ratio::of(&pairs.iter().map(|(c, n)| log(c) - log(n)).collect::<Vec<_>>(), INTERVAL);
         let now = libm::exp(Mean::of(&pairs.iter().map(|(_, n)| log(n)).collect::<Vec<_>>()).mean);
-        let cut = |of: &dyn Fn(&(&Run, &Run)) -> bool| pairs.iter().filter(|p| of(p)).count() * 2 > pairs.len();
+        let cut =
+            |of: &dyn Fn(&(&Run, &Run)) -> bool| pairs.iter().filter(|p| of(p)).count() * 2 > pairs.len();
         let party = &self.parties[job];
         // What may wait until others have no work is no reason.
         if party.is_idle_class {

@@ -522,7 +522,11 @@ fn span(question: &Question, chosen: &candidates::Chosen, threads: usize) -> Res
     if let Some(span) = Load::span_of(&question.jobs) {
         return Ok(span);
     }
-    let most = if question.jobs.jobs.iter().any(|j| j.program == Some(crate::job::Program::Trace)) { TRACE_MAX } else { SPAN_MAX };
+    let most = if question.jobs.jobs.iter().any(|j| j.program == Some(crate::job::Program::Trace)) {
+        TRACE_MAX
+    } else {
+        SPAN_MAX
+    };
     let plain = &chosen.all[chosen.plain.clone()];
     let took = crate::parallel::map(plain.len(), threads, &|_| {}, |i| {
         Ok(simulate(&question.of(&question.jobs, &plain[i], question.seed, most))?.elapsed)

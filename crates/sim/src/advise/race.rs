@@ -131,7 +131,12 @@ struct Running<'b> {
 ///
 /// # Panics
 /// If there is no candidate.
-pub fn race<E>(book: &mut Book, entrants: &[usize], rules: &Rules, run: &mut Runner<'_, E>) -> Result<Race, E> {
+pub fn race<E>(
+    book: &mut Book,
+    entrants: &[usize],
+    rules: &Rules,
+    run: &mut Runner<'_, E>,
+) -> Result<Race, E> {
     assert!(!entrants.is_empty(), "a race needs entrants");
     let race = Race {
         entrants: entrants.to_vec(),

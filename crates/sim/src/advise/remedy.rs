@@ -110,11 +110,7 @@ fn limited(load: &Load) -> Vec<usize> {
 }
 
 /// The limit under which the load is most satisfied, if it is surely more so than without one.
-pub(super) fn find(
-    asked: &Asked<'_>,
-    candidate: usize,
-    seeds: &[u64],
-) -> Result<Option<Remedy>, Stopped> {
+pub(super) fn find(asked: &Asked<'_>, candidate: usize, seeds: &[u64]) -> Result<Option<Remedy>, Stopped> {
     let (load, of) = (&asked.load, &asked.chosen.all[candidate]);
     let without = &asked.book.standings[candidate].fresh;
     let count = seeds.len().min(without.len()).min(SEEDS);

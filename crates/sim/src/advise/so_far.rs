@@ -83,8 +83,8 @@ impl SoFar {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::question;
     use super::super::answer;
+    use super::super::tests::question;
     use super::*;
     use crate::resumable::Keep;
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -42,7 +42,10 @@ fn a_program_that_starts_beside_streams_is_told_to_use_bfq() {
     let a = answered(&question(JOBS, "nas2020"), 2);
     let verdict = a.verdict();
     assert_eq!(a.candidates[a.winner].preset, "bfq", "{verdict:?}");
-    assert_eq!((verdict.compared, verdict.seeds), (a.winner, u32::try_from(a.book.standings[0].fresh.len()).unwrap()));
+    assert_eq!(
+        (verdict.compared, verdict.seeds),
+        (a.winner, u32::try_from(a.book.standings[0].fresh.len()).unwrap())
+    );
     assert_eq!(verdict.load.finding(EQUAL), statistics::Finding::Better);
     let (streams, program) = (&verdict.rows[0], &verdict.rows[1]);
     assert!(program.then.amount < program.now.amount / 2.0, "{program:?}");
@@ -65,7 +68,8 @@ fn one_who_is_alone_is_told_that_nothing_makes_a_difference() {
 /// The copy ends the load in one scheduler's run sooner than in another's; all are judged over the longest.
 #[test]
 fn a_load_that_ends_itself_is_judged_over_one_span() {
-    let jobs = "[reader]\nrw=read\nbs=64k\nsize=1g\n[go]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=200\nexitall\n";
+    let jobs =
+        "[reader]\nrw=read\nbs=64k\nsize=1g\n[go]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=200\nexitall\n";
     let q = question(jobs, "nas2020");
     let a = answered(&q, 2);
     assert!(a.load.jobs.jobs.iter().all(|j| !j.exitall));
@@ -96,10 +100,7 @@ fn steps_are_what_a_kernel_takes() {
     assert!(of("none")[0].starts_with("echo none >"));
     let stay = steps_to_stay(&all[0], None, &facts, &q.jobs);
     assert_eq!((stay.len(), &*stay[0].lines[0]), (1, "cat /sys/block/sdX/queue/scheduler"));
-    assert_eq!(
-        of("cfq")[1],
-        "fairhead mount SOURCE MOUNTPOINT --sched cfq"
-    );
+    assert_eq!(of("cfq")[1], "fairhead mount SOURCE MOUNTPOINT --sched cfq");
 }
 
 /// A service reads a page now and then beside a backup that takes all the link has: no scheduler of the

@@ -65,8 +65,8 @@ pub use disks::{DISKS_MAX, Disk, DiskId, Model};
 pub use error::JobError;
 pub use groups::{Cgroup, Change, ChangeTo, Setting, class_word};
 pub use load::{
-    Application, BlockSize, Direction, Distribution, Engine, FileService, Layout, Metadata, Pattern, PerOp,
-    Kind, Percentiles, Placement, Program, RandomZone, Sequencer, Size, SyncMode, Unified, Verify, Zones,
+    Application, BlockSize, Direction, Distribution, Engine, FileService, Kind, Layout, Metadata, Pattern,
+    PerOp, Percentiles, Placement, Program, RandomZone, Sequencer, Size, SyncMode, Unified, Verify, Zones,
 };
 pub use model::{Client, Job, JobFile, Written};
 pub use nearest::nearest;

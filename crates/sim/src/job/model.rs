@@ -28,8 +28,8 @@ use super::disks::{Disk, DiskId, WHOLE_DISK, drive};
 use super::error::{JobError, clean};
 use super::groups::{Cgroup, Change};
 use super::load::{
-    BlockSize, Direction, Distribution, Engine, FileService, Kind, Layout, Metadata, Pattern, PerOp, Percentiles,
-    Placement, Program, Sequencer, Size, SyncMode, Unified, Verify, Zones,
+    BlockSize, Direction, Distribution, Engine, FileService, Kind, Layout, Metadata, Pattern, PerOp,
+    Percentiles, Placement, Program, Sequencer, Size, SyncMode, Unified, Verify, Zones,
 };
 use super::steady::SteadyState;
 use super::steer::{ExitWhat, Flow, LatencyTarget, RateMin};

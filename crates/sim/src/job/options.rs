@@ -17,8 +17,8 @@ use super::engines::{self, ENGINES};
 use super::error::clean;
 use super::groups::{Cgroups, Setting, set_own};
 use super::load::{
-    Application, BlockSize, Direction, Engine, Kind, Layout, Metadata, Pattern, Placement, Program, Sequencer,
-    SyncMode, Unified,
+    Application, BlockSize, Direction, Engine, Kind, Layout, Metadata, Pattern, Placement, Program,
+    Sequencer, SyncMode, Unified,
 };
 use super::steer::ExitWhat;
 use super::value::{Arg, BareTime};

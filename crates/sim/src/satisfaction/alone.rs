@@ -2,12 +2,13 @@
 //!
 //! One clone of the job runs under no scheduler and under `mq-deadline`, and the better of the two counts. The
 //! files of all jobs are laid out as in the load, and the others do not begin. Jobs that differ by nothing but
-//! their names are run once.
+//! their names are run once. A job that reads through the page cache makes one pass over its files: what it
+//! reads again would come from memory, alone more than in company.
 
 use super::got::of_clients;
 use super::{Got, Load};
 use crate::engine::Scenario;
-use crate::job::{Job, JobFile, Program};
+use crate::job::{Direction, Job, JobFile, Program};
 use crate::metrics::{Outcome, Result};
 use crate::parallel;
 use crate::simulate;
@@ -29,7 +30,12 @@ impl Alone {
     ///
     /// # Errors
     /// If the load does not fit the disk.
-    pub fn measure(load: &Load, base: &Scenario, threads: usize, work: &(dyn Fn(&Outcome) + Sync)) -> Result<Self> {
+    pub fn measure(
+        load: &Load,
+        base: &Scenario,
+        threads: usize,
+        work: &(dyn Fn(&Outcome) + Sync),
+    ) -> Result<Self> {
         let firsts: Vec<usize> = (0..load.jobs.jobs.len()).map(|job| first_like(&load.jobs, job)).collect();
         let mut distinct = firsts.clone();
         distinct.dedup();
@@ -89,6 +95,8 @@ fn scenario(load: &Load, base: &Scenario, job: usize, scheduler: &str) -> Scenar
         other.startdelay = if i == job { Duration::ZERO } else { load.span + Duration::from_secs(1) };
     }
     jobs.jobs[job].numjobs = 1;
+    let reads = matches!(jobs.jobs[job].rw.direction, Direction::Read | Direction::Mixed);
+    jobs.jobs[job].time_based &= jobs.jobs[job].direct || !reads;
     if is_task(&jobs.jobs[job]) {
         jobs.jobs = vec![jobs.jobs.swap_remove(job)];
     }

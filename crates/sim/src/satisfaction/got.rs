@@ -60,6 +60,7 @@ fn start(span: Duration, outcome: &Outcome, clients: &[&ClientStats]) -> Got {
 }
 
 /// The rate that it got, and how much of it in time.
+//= deviates rates-alone
 fn paced(job: &Job, clients: &[&ClientStats]) -> Got {
     let mut moved = 0.0;
     let mut figures = Vec::new();

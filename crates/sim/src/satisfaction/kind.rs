@@ -24,7 +24,9 @@ pub fn kind(jobs: &JobFile, job: &Job) -> Kind {
         _ if job.exitall && job.runtime.is_none() => Kind::Start,
         _ if has_rate(job) => Kind::Paced,
         _ if is_urgent(job) || !job.thinktime.is_zero() || syncs(job) => Kind::Waiting,
-        _ if seeks(job) && !is_idle_class(job) && jobs.jobs.iter().any(|other| !seeks(other)) => Kind::Waiting,
+        _ if seeks(job) && !is_idle_class(job) && jobs.jobs.iter().any(|other| !seeks(other)) => {
+            Kind::Waiting
+        }
         _ => Kind::Bulk,
     }
 }

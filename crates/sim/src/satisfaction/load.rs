@@ -86,18 +86,19 @@ impl Load {
     }
 
     /// The span over which a load is judged if its options say it: to the last `runtime`, start delays and
-    /// ramps included. `None` if they do not, or there are stone walls.
+    /// ramps included. `None` if they do not, if a job ends the others, or if there are stone walls.
     #[must_use]
     pub fn span_of(jobs: &JobFile) -> Option<Duration> {
         let end = |job: &Job| Some(job.startdelay + job.wave_delay + job.ramp_time + job.runtime?);
         let last = jobs.jobs.iter().filter_map(end).max();
-        last.filter(|_| jobs.wave_count() == 1)
+        last.filter(|_| jobs.wave_count() == 1 && jobs.jobs.iter().all(|job| !job.exitall))
     }
 
     /// How satisfied a job is: from [`LEAST`] to 1, and above 1 for a bulk job that gets more than its share.
     #[must_use]
     pub fn of_job(&self, job: usize, got: &Got, alone: &Alone) -> f64 {
         let wanted = alone.figure(job) * self.parties[job].share;
+        //= deviates no-saturation
         let most = if self.parties[job].kind == Kind::Bulk { f64::INFINITY } else { 1.0 };
         let of = |&figure: &f64| if wanted > 0.0 { (figure / wanted).clamp(LEAST, most) } else { 1.0 };
         geometric(got.figures.iter().map(of))

@@ -79,7 +79,8 @@ fn shares_go_by_level_clones_and_weights_of_groups() {
 
 #[test]
 fn jobs_weigh_by_class_group_and_emphasis() {
-    let text = "[global]\nrw=read\nsize=1m\n[a]\ncgroup=a\ncgroup_weight=400\n[b]\nprioclass=3\n[c]\nrate=1m\n";
+    let text =
+        "[global]\nrw=read\nsize=1m\n[a]\ncgroup=a\ncgroup_weight=400\n[b]\nprioclass=3\n[c]\nrate=1m\n";
     let of = |emphasis: Emphasis| -> Vec<f64> {
         let load = Load::new(&jobs(text), Duration::from_secs(1), &emphasis);
         load.parties.iter().map(|p| p.weight).collect()
@@ -121,7 +122,8 @@ fn who_is_alone_is_satisfied_and_equal_halves_are() {
 /// A start beside a stream, cut after a tenth of a second: it says so, and that it took longer.
 #[test]
 fn what_is_not_done_is_cut_off_and_not_measured() {
-    let text = "[stream]\nrw=read\nbs=1m\nsize=1g\n[start]\nsize=1g\n#!fh_workload=startup:lowriter\nexitall\n";
+    let text =
+        "[stream]\nrw=read\nbs=1m\nsize=1g\n[start]\nsize=1g\n#!fh_workload=startup:lowriter\nexitall\n";
     let of = |span: Duration| {
         let load = Load::new(&jobs(text), span, &Emphasis::Even);
         let outcome = simulate(&scenario(&load.jobs, "nas2020", "bfq", span)).unwrap();

@@ -85,7 +85,8 @@ fn rows(advice: &Advice, verdict: &Verdict, drawn: Drawn) -> Vec<String> {
     chosen.sort_by_key(|r| r.job);
     let has_other = verdict.compared != 0;
     let heads = [0, verdict.compared].map(|c| advice.candidates[c].name());
-    let mut cells = vec![["job", "", "alone", &heads[0], if has_other { &heads[1] } else { "" }].map(str::to_owned)];
+    let mut cells =
+        vec![["job", "", "alone", &heads[0], if has_other { &heads[1] } else { "" }].map(str::to_owned)];
     for r in chosen {
         let (job, kind) = (&advice.load.jobs.jobs[r.job], advice.load.parties[r.job].kind);
         let bar = |f: &fairhead_sim::advise::Fared| {
@@ -194,13 +195,23 @@ fn together(advice: &Advice, verdict: &Verdict) -> String {
     if verdict.compared == 0 {
         return format!("All jobs together: {now:.2} of alone under {before} ({over}).");
     }
-    let both = format!("All jobs together: {now:.2} of alone under {before}, {:.2} under {after}", now * load.ratio);
+    let both =
+        format!("All jobs together: {now:.2} of alone under {before}, {:.2} under {after}", now * load.ratio);
     match load.finding(EQUAL) {
         Finding::NoDifference => format!("{both}: no difference ({over})."),
         Finding::NothingFound => {
-            format!("{both}: too close to call, {} to {} times ({over}).", factor(load.low), factor(load.high))
+            format!(
+                "{both}: too close to call, {} to {} times ({over}).",
+                factor(load.low),
+                factor(load.high)
+            )
         }
-        _ => format!("{both}: {} times ({} to {}; {over}).", factor(load.ratio), factor(load.low), factor(load.high)),
+        _ => format!(
+            "{both}: {} times ({} to {}; {over}).",
+            factor(load.ratio),
+            factor(load.low),
+            factor(load.high)
+        ),
     }
 }
 
@@ -229,7 +240,10 @@ fn command(advice: &Advice) -> Option<String> {
 
 /// Tunables as the kernel's files have them.
 fn kernel_values(c: &Candidate) -> Vec<String> {
-    fairhead_sim::advise::kernel_values(c).into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+    fairhead_sim::advise::kernel_values(c)
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
 }
 
 /// A sentence in lines of at most 80 columns.

@@ -135,4 +135,3 @@ fn remedy(advice: &Advice, r: &Remedy) -> Value {
         "change": ratio(r.against.load),
     })
 }
-

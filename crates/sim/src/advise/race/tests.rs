@@ -19,11 +19,7 @@ fn run_of(satisfactions: &[f64], work: u64) -> Run {
 
 /// Candidates under which one job has the satisfaction `exp(mean - 4)`, times `exp(noise)` that all share on a
 /// seed, times noise of their own.
-fn made_up(
-    means: &[f64],
-    own: f64,
-    shared: f64,
-) -> impl FnMut(u32, &[(usize, u64)]) -> Result<Vec<Run>, ()> {
+fn made_up(means: &[f64], own: f64, shared: f64) -> impl FnMut(u32, &[(usize, u64)]) -> Result<Vec<Run>, ()> {
     let means = means.to_vec();
     let unit = |rng: &mut Rng| rng.below(2001) as f64 / 1000.0 - 1.0;
     move |_, work| {
@@ -170,9 +166,7 @@ fn the_budget_ends_it_and_the_number_of_rounds_repeats_it() {
 #[test]
 fn a_candidate_is_seldom_let_go_that_is_the_best() {
     let wrong = (0..200_u64)
-        .filter(|&seed| {
-            run(&[0.0, 0.3, 0.1, 0.1, 0.0, -0.2], 0.1, &Rules { seed, ..RULES }).race.leader != 1
-        })
+        .filter(|&seed| run(&[0.0, 0.3, 0.1, 0.1, 0.0, -0.2], 0.1, &Rules { seed, ..RULES }).race.leader != 1)
         .count();
     assert!(wrong <= 4, "{wrong} of 200");
 }
@@ -242,8 +236,9 @@ fn floors_bar_whatever_the_others_gain() {
 /// A start that is not done when the span is over gives a bound, and no verdict in its favour.
 #[test]
 fn what_is_cut_off_bars_the_candidate_and_not_the_base() {
-    let cut = |is_cut: bool, satisfaction: f64| {
-        Run { jobs: vec![Fared { amount: 5.0, satisfaction, is_cut }], work: Duration::from_ns(1) }
+    let cut = |is_cut: bool, satisfaction: f64| Run {
+        jobs: vec![Fared { amount: 5.0, satisfaction, is_cut }],
+        work: Duration::from_ns(1),
     };
     let start = [party(Kind::Start, 1.0)];
     assert_eq!(between(cut(true, 0.5), cut(true, 0.5), &start, None).0, 0, "neither had ended");
