@@ -10,7 +10,7 @@ use fairhead_lab::workloads::WORKLOADS;
 use fairhead_lab::{Answer, Disk, Job, Plan, Question, plan};
 use fairhead_report::Participants;
 use fairhead_sim::Outcome;
-use fairhead_sim::advise::{Goal, Wait, waiting};
+use fairhead_sim::figures::{Wait, waiting};
 use fairhead_sim::journal::Sink;
 use fairhead_sim::metrics::{StartUp, rate};
 use fairhead_sim::why::words;
@@ -241,7 +241,7 @@ struct Star {
 }
 
 fn star(plan: &Plan) -> Option<Star> {
-    let wait = waiting(&plan.jobs, None, Goal::Balanced);
+    let wait = waiting(&plan.jobs);
     let client = *wait.clients(&plan.jobs).first()?;
     let job = plan.jobs.clients().nth(client)?;
     let name = match job.job.numjobs {

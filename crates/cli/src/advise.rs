@@ -5,10 +5,11 @@ use std::path::Path;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::sched::catalogue::Named;
-use fairhead_lab::output::advice::{self as written, Labels};
+use fairhead_lab::output::advice::{self as written, Drawn, Labels};
 use fairhead_lab::output::so_far;
 use fairhead_sim::advise::{self, Advice, Answer, Question, SoFar, Stage, WORK_PER_S};
 use fairhead_sim::resumable::fingerprint;
+use fairhead_sim::satisfaction::Emphasis;
 use fairhead_sim::{Host, SimError};
 
 use crate::args::{AdviseArgs, DISK, Goal, ReportFormat};
@@ -53,14 +54,24 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
     let page = args.report.as_deref().map_or(Ok(()), |file| write_page(file, &labels, &question, &answer));
     let file = args.output.file.as_deref();
     let text = match args.output.format {
-        ReportFormat::Human => written::human(&labels, &question, &answer, out::coloured(file)),
-        ReportFormat::Json => written::json(&labels, &question, &answer),
+        ReportFormat::Human => written::human(&labels, &answer, drawn(args, file)),
+        ReportFormat::Json => written::json(&labels, question.seed, &answer),
     };
     page.and(out::results(file, &text))?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed.number));
     }
     Ok(())
+}
+
+/// How the answer is drawn: as the terminal can, and in a file without colours.
+fn drawn(args: &AdviseArgs, file: Option<&Path>) -> Drawn {
+    let look = out::look();
+    Drawn {
+        is_coloured: out::coloured(file),
+        is_unicode: look.is_unicode,
+        has_details: args.details,
+    }
 }
 
 fn write_page(file: &Path, labels: &Labels, question: &Question, answer: &Advice) -> Result<(), CliError> {
@@ -124,7 +135,7 @@ fn of_runs(q: &Question) -> u64 {
         .chain(&q.against)
         .filter(|named| matches!(named.config, AnyConfig::Outside(_)))
         .collect();
-    fingerprint(&(&q.jobs, &q.disk, &q.host, &q.foreground, q.goal == advise::Goal::Latency, outside))
+    fingerprint(&(&q.jobs, &q.disk, &q.host, outside))
 }
 
 /// The bar goes by reckoned work: of the budget at most, or of what has been done if that is more.
@@ -147,28 +158,26 @@ fn question(args: &AdviseArgs, (job, disk): (&Path, &str)) -> Result<(Question, 
     let load =
         |host: &Host| read_jobs(Some(job), Some(host), &args.load.replay, args.runtime.time.as_deref());
     let ((disk, host), jobs) = choose_load(disk, args.host.as_deref(), load)?;
-    if let Some(name) = args.foreground.as_deref().filter(|n| jobs.jobs.iter().all(|j| j.name != *n)) {
+    if let Some(name) = args.of_job.as_deref().filter(|n| jobs.jobs.iter().all(|j| j.name != *n)) {
         let known: Vec<&str> = jobs.jobs.iter().map(|j| j.name.as_str()).collect();
         return Err(CliError::Misuse(format!("no job '{name}'; there are {}", known.join(", "))));
     }
     let (against, only) = schedulers(args)?;
-    let goal = match args.goal {
-        Goal::Latency => advise::Goal::Latency,
-        Goal::Throughput => advise::Goal::Throughput,
-        Goal::Fairness => advise::Goal::Fairness,
-        Goal::Balanced => advise::Goal::Balanced,
+    let emphasis = match (&args.of_job, args.goal) {
+        (Some(name), _) => Emphasis::Job(name.clone()),
+        (None, Goal::Even) => Emphasis::Even,
+        (None, Goal::Kind(kind)) => Emphasis::Kind(kind),
     };
-    let labels = Labels::new(&disk.0, &host.0, goal);
+    let labels = Labels::new(&disk.0, &host.0, &emphasis);
     let question = Question {
         jobs,
         disk: disk.1,
         host: host.1,
-        goal,
+        emphasis,
         seed: args.seed.number,
         work: WORK_PER_S * budget.as_ms() / 1000,
         rounds: args.rounds,
         against,
-        foreground: args.foreground.clone(),
         only: (!args.sched.is_empty()).then_some(only),
     };
     Ok((question, labels))

@@ -6,11 +6,13 @@ use std::sync::mpsc::channel;
 
 use fairhead_core::Duration;
 use fairhead_core::sched::any::shown;
-use fairhead_lab::output::advice::{self as written, Labels};
+use fairhead_lab::output::advice::{self as written, Drawn, Labels};
 use fairhead_lab::plan::positive_time;
 use fairhead_lab::schedulers::choose_scheduler;
-use fairhead_sim::advise::{self as lab, Candidate, Goal, Question, Stage, WORK_PER_S};
+use fairhead_sim::advise::{self as lab, Candidate, Question, Stage, WORK_PER_S};
+use fairhead_sim::job::Kind;
 use fairhead_sim::parallel;
+use fairhead_sim::satisfaction::Emphasis;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -31,7 +33,7 @@ pub(crate) struct Advice {
 
 impl Advice {
     fn winner(&self) -> &Candidate {
-        &self.advice.candidates[self.advice.race.winner()]
+        &self.advice.candidates[self.advice.winner]
     }
 }
 
@@ -55,29 +57,47 @@ impl Advice {
         self.advice.candidates[0].name()
     }
 
-    /// The answer, sentence by sentence.
+    /// The answer, line by line.
     #[getter]
     fn verdict(&self) -> Vec<String> {
-        self.advice.verdict(&self.question)
+        written::lines(&self.labels, &self.advice, Drawn { has_details: true, ..Drawn::default() })
     }
 
-    /// A row for each candidate: the number of runs that it was judged by, and its score against the one in
-    /// use (above 1 is better; the score weighs waiting, throughput and fairness as the goal says).
+    /// A row for each candidate that ran: its runs, how much of what they get alone all jobs together get, and
+    /// that against the one in use (above 1 is better).
     #[getter]
     fn candidates(&self) -> Table {
-        let (all, race) = (&self.advice.candidates, &self.advice.race);
-        let mut table = Columns::new(all.len());
-        let score = |i: usize| race.against(i, 0).score;
-        table.texts("candidate", all.iter().map(Candidate::name));
-        table.texts("scheduler", all.iter().map(|c| shown(c.preset)));
-        table.counts("runs", (0..all.len()).map(|i| race.told(i).len() as u64));
-        table.reals("score", (0..all.len()).map(|i| score(i).map_or(1.0, |s| s.ratio)));
+        let (all, book) = (&self.advice.candidates, &self.advice.book);
+        let ran: Vec<usize> = (0..all.len()).filter(|&c| !book.standings[c].race.is_empty()).collect();
+        let mut table = Columns::new(ran.len());
+        table.texts("candidate", ran.iter().map(|&c| all[c].name()));
+        table.texts("scheduler", ran.iter().map(|&c| shown(all[c].preset)));
+        table.counts("runs", ran.iter().map(|&c| book.told(c).len() as u64));
+        table.reals("of_alone", ran.iter().map(|&c| book.satisfaction(c)));
+        table.reals("change", ran.iter().map(|&c| book.against(c, 0).load.ratio));
+        table.into()
+    }
+
+    /// A row for each job: what it gets alone, under the one in use and under the other, and how much of alone
+    /// that is.
+    #[getter]
+    fn jobs(&self) -> Table {
+        let rows = self.advice.verdict().rows;
+        let mut table = Columns::new(rows.len());
+        let job = |r: &lab::Row| &self.advice.load.jobs.jobs[r.job];
+        table.texts("job", rows.iter().map(|r| job(r).name.clone()));
+        table.texts("kind", rows.iter().map(|r| self.advice.load.parties[r.job].kind.word()));
+        table.reals("alone", rows.iter().map(|r| r.alone));
+        table.reals("default", rows.iter().map(|r| r.now.amount));
+        table.reals("compared", rows.iter().map(|r| r.then.amount));
+        table.reals("default_of_alone", rows.iter().map(|r| r.now.satisfaction));
+        table.reals("compared_of_alone", rows.iter().map(|r| r.then.satisfaction));
         table.into()
     }
 
     /// The bytes of `fairhead advise --output-format json`.
     fn json(&self) -> String {
-        written::json(&self.labels, &self.question, &self.advice)
+        written::json(&self.labels, self.question.seed, &self.advice)
     }
 
     /// `json()` as dictionaries and lists.
@@ -85,9 +105,10 @@ impl Advice {
         py.import("json")?.getattr("loads")?.call1((self.json(),))
     }
 
-    /// The text of `fairhead advise`: verdict, tables, reasons, what to do.
+    /// The text of `fairhead advise --details`: the answer, tables, reasons, what to do.
     fn table(&self) -> String {
-        written::human(&self.labels, &self.question, &self.advice, false)
+        let drawn = Drawn { is_unicode: true, has_details: true, ..Drawn::default() };
+        written::human(&self.labels, &self.advice, drawn)
     }
 
     /// The page of `fairhead advise --report`, one HTML file. Some runs are repeated for its pictures.
@@ -106,21 +127,25 @@ impl Advice {
     }
 }
 
-fn goal(text: &str) -> PyResult<Goal> {
-    Ok(match text {
-        "latency" => Goal::Latency,
-        "throughput" => Goal::Throughput,
-        "fairness" => Goal::Fairness,
-        "balanced" => Goal::Balanced,
-        _ => {
-            let known = "latency, throughput, fairness, balanced";
-            return Err(Error::new_err(format!("unknown goal '{text}'; there are {known}")));
+/// Which jobs count more.
+fn emphasis(goal: &str, of_job: Option<String>) -> PyResult<Emphasis> {
+    Ok(match (goal, of_job) {
+        ("even", Some(name)) => Emphasis::Job(name),
+        (_, Some(_)) => return Err(Error::new_err("goal and for_job exclude each other")),
+        ("even", None) => Emphasis::Even,
+        ("starts", None) => Emphasis::Kind(Kind::Start),
+        ("rates", None) => Emphasis::Kind(Kind::Paced),
+        ("waits", None) => Emphasis::Kind(Kind::Waiting),
+        ("bulk", None) => Emphasis::Kind(Kind::Bulk),
+        (other, None) => {
+            let known = "even, starts, rates, waits, bulk";
+            return Err(Error::new_err(format!("unknown goal '{other}'; there are {known}")));
         }
     })
 }
 
 #[pyfunction]
-#[pyo3(signature = (job, *, disk, schedulers, goal, budget, seed, against=None, foreground=None, rounds=None,
+#[pyo3(signature = (job, *, disk, schedulers, goal, budget, seed, against=None, for_job=None, rounds=None,
                     host=None, runtime=None, threads=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
 pub(crate) fn advise(
@@ -132,34 +157,35 @@ pub(crate) fn advise(
     budget: &str,
     seed: u64,
     against: Option<String>,
-    foreground: Option<String>,
+    for_job: Option<String>,
     rounds: Option<u32>,
     host: Option<String>,
     runtime: Option<String>,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Advice> {
-    let goal = self::goal(goal)?;
+    let emphasis = self::emphasis(goal, for_job)?;
     let has_names = !schedulers.is_empty();
     let asked = Asked::new(job, disk, schedulers, host, runtime)?;
     let plan = asked.plan()?;
-    if let Some(name) = foreground.as_deref().filter(|n| plan.jobs.jobs.iter().all(|j| j.name != *n)) {
+    if let Emphasis::Job(name) = &emphasis
+        && plan.jobs.jobs.iter().all(|j| j.name != *name)
+    {
         let known: Vec<&str> = plan.jobs.jobs.iter().map(|j| j.name.as_str()).collect();
         return Err(Error::new_err(format!("no job '{name}'; there are {}", known.join(", "))));
     }
     let budget = positive_time("budget", budget).map_err(of_lab)?;
     let only = has_names.then(|| asked.named(&plan)).transpose()?;
-    let labels = Labels::new(&plan.disk.0, &plan.host.0, goal);
+    let labels = Labels::new(&plan.disk.0, &plan.host.0, &emphasis);
     let question = Question {
         jobs: plan.jobs,
         disk: plan.disk.1,
         host: plan.host.1,
-        goal,
+        emphasis,
         seed,
         work: WORK_PER_S * budget.as_ms() / 1000,
         rounds,
         against: against.as_deref().map(choose_scheduler).transpose().map_err(of_lab)?,
-        foreground,
         only,
     };
     let threads = if asked.has_python() { 1 } else { threads.unwrap_or_else(parallel::available) };

@@ -15,8 +15,6 @@ pub(crate) enum Unit {
     Percent,
     /// Bytes, shown in decimal units as disk sizes are.
     Bytes,
-    /// A factor.
-    Factor,
 }
 
 /// An axis.
@@ -61,11 +59,6 @@ impl Scale {
     pub(crate) fn log(low: f64, high: f64, unit: Unit) -> Self {
         let low = low.max(1e-9);
         let high = high.max(low * 10.0);
-        Self { low, high, kind: Kind::Log, unit }
-    }
-
-    /// By factors, from exactly `low` to exactly `high`.
-    pub(crate) const fn log_exact(low: f64, high: f64, unit: Unit) -> Self {
         Self { low, high, kind: Kind::Log, unit }
     }
 
@@ -146,7 +139,6 @@ impl Scale {
             Unit::Rate => plain(v / MIB),
             Unit::Percent => format!("{}%", plain(v)),
             Unit::Bytes => bytes(v),
-            Unit::Factor => plain(v),
         }
     }
 }
@@ -192,8 +184,6 @@ mod tests {
         assert_eq!(labels(Scale::log(80e3, 1.3e9, Unit::Time)), ["100us", "1ms", "10ms", "100ms", "1s"]);
         assert_eq!(labels(Scale::linear(0.0, 2e12, Unit::Bytes)), ["0", "500 GB", "1 TB", "1.5 TB", "2 TB"]);
         assert_eq!(labels(Scale::log(1.3e6, 9e8, Unit::Time)), ["3ms", "10ms", "30ms", "100ms", "300ms"]);
-        assert_eq!(labels(Scale::log_exact(0.8, 1.25, Unit::Factor)), ["0.8", "0.9", "1", "1.1", "1.2"]);
-        assert_eq!(labels(Scale::log(0.5, 3.0, Unit::Factor)), ["0.5", "1", "2", "5"]);
     }
 
     #[test]
@@ -209,7 +199,7 @@ mod tests {
     fn any_range_has_ticks_in_it_and_not_many() {
         for low in [0.0, 1.0, 999.0, 1e6] {
             for span in [1e-3, 0.7, 1.0, 3.3, 42.0, 1e5, 7.7e11] {
-                for unit in [Unit::Time, Unit::Rate, Unit::Percent, Unit::Bytes, Unit::Factor] {
+                for unit in [Unit::Time, Unit::Rate, Unit::Percent, Unit::Bytes] {
                     for scale in [Scale::linear(low, low + span, unit), Scale::log(low, low + span, unit)] {
                         let ticks = scale.ticks();
                         assert!((1..=12).contains(&ticks.len()) || low + span < 10.0, "{scale:?}: {ticks:?}");

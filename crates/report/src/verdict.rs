@@ -11,7 +11,9 @@
 use crate::runs::{Runs, Shown};
 use crate::words::{mib, real, time};
 use fairhead_core::Duration;
-use fairhead_sim::advise::{self, EQUAL, Figures, Goal, Wait, Waiting, factor};
+use fairhead_sim::advise::{EQUAL, factor};
+use fairhead_sim::figures::{self, Figures, Wait, Waiting};
+use fairhead_sim::metrics::ClientStats;
 
 /// One figure of all runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,9 +125,9 @@ pub(crate) struct Verdict {
 
 /// Returns the verdict on these runs.
 pub(crate) fn verdict(runs: &Runs<'_>) -> Verdict {
-    let waiting = advise::waiting(runs.jobs, None, Goal::Balanced);
+    let waiting = figures::waiting(runs.jobs);
     let figures: Vec<Figures> =
-        runs.shown.iter().map(|s| advise::figures(runs.jobs, &waiting, s.outcome)).collect();
+        runs.shown.iter().map(|s| figures::figures(runs.jobs, &waiting, s.outcome)).collect();
     let subjects = [who_waits(&waiting, runs), "The disk's throughput".to_owned(), fairness()];
     let kinds = [("verdict-wait", true), ("verdict-throughput", false), ("verdict-fairness", false)];
     let judged: Vec<Judged> = subjects
@@ -174,7 +176,7 @@ fn headline(runs: &Runs<'_>, waiting: &Waiting, judged: &[Judged]) -> Option<Str
     for (job, j) in runs.jobs.jobs.iter().enumerate().filter(|(job, _)| !waiting.jobs.contains(job)) {
         let moved = |s: &Shown<'_>| {
             let clients = s.outcome.clients.iter().filter(|c| c.job == job);
-            Some(real(clients.map(advise::speed).sum()))
+            Some(real(clients.map(ClientStats::speed).sum()))
         };
         let values: Vec<Option<f64>> = runs.shown.iter().map(moved).collect();
         all.extend(Suffers::of(&values, |v| format!("{} MiB/s", mib(whole(v))), j.name.clone()));

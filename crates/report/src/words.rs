@@ -1,6 +1,8 @@
 //! Numbers as the tables and the pictures show them.
 
 use fairhead_core::Duration;
+use fairhead_sim::advise::Fared;
+use fairhead_sim::job::{Job, Kind, Program};
 
 /// Bytes per second in MiB/s, with three digits.
 #[must_use]
@@ -27,6 +29,30 @@ pub fn time(t: Duration) -> String {
         whole @ 10.. => format!("{whole}.{}{name}", ns % unit * 10 / unit),
         whole => format!("{whole}.{:02}{name}", ns % unit * 100 / unit),
     }
+}
+
+/// What a job gets, with its unit: a time, a rate, or the part of a film's frames that came in time.
+#[must_use]
+pub fn amount(job: &Job, kind: Kind, amount: f64) -> String {
+    match kind {
+        Kind::Start | Kind::Waiting => time(Duration::from_ns(whole(amount * 1e9))),
+        Kind::Paced if matches!(job.program, Some(Program::Player { .. })) => {
+            format!("{:.1}% in time", amount * 100.0)
+        }
+        Kind::Paced | Kind::Bulk => format!("{} MiB/s", mib(whole(amount))),
+    }
+}
+
+/// What a job got, marked where it was cut off: then it took longer.
+#[must_use]
+pub fn fared(job: &Job, kind: Kind, f: &Fared) -> String {
+    let mark = if f.is_cut { "> " } else { "" };
+    format!("{mark}{}", amount(job, kind, f.amount))
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes or nanoseconds, positive")]
+fn whole(value: f64) -> u64 {
+    value as u64
 }
 
 /// A share of the time in percent, with one digit behind the point.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser as _, ValueEnum};
-use fairhead_sim::job::asked;
+use fairhead_sim::job::{Kind, asked};
 use fairhead_sim::sweep::Part;
 
 use super::common::{
@@ -214,10 +214,13 @@ pub(crate) struct AdviseArgs {
     /// `run`, such as 2020,path=60us. Default: the year of the disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
-    /// What the score weighs most. latency, throughput, fairness: this figure three quarters, the other two
-    /// an eighth each. balanced: a third each.
-    #[arg(long, value_name = "GOAL", default_value = "balanced")]
+    /// Which kind of job counts four times: starts, rates (films, cameras), waits (queries, commits), bulk
+    /// (copies). even: each counts as its class and its control group say.
+    #[arg(long, value_name = "KIND", default_value = "even", value_parser = goal)]
     pub(crate) goal: Goal,
+    /// The job that counts four times, and may not fare worse than now.
+    #[arg(long = "for", value_name = "JOB", conflicts_with = "goal")]
+    pub(crate) of_job: Option<String>,
     /// How much to simulate, as an approximate time on two cores. The cost of a run is computed from its
     /// events, not measured, so the same budget gives the same answer on every machine.
     #[arg(long, value_name = "TIME", default_value = "60s")]
@@ -235,10 +238,9 @@ pub(crate) struct AdviseArgs {
     /// Default: all that suit the disk, with the tunables that matter.
     #[arg(long, value_name = "SCHED[,…]", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
-    /// The job whose wait is judged. Default: found from the job file: applications that start, films, jobs
-    /// with `exitall`, and so on (docs/advise.md).
-    #[arg(long, value_name = "JOB")]
-    pub(crate) foreground: Option<String>,
+    /// Also print every candidate, what each job gets under it, the reasons, and all that can be done.
+    #[arg(long)]
+    pub(crate) details: bool,
     #[command(flatten)]
     pub(crate) seed: Seed,
     #[command(flatten)]
@@ -257,24 +259,48 @@ pub(crate) struct AdviseArgs {
     pub(crate) output: Output<ReportFormat>,
 }
 
-/// What the score of advice weighs most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// Which jobs of advice count more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// The wait: start-up time, time until done, or p99.
-    Latency,
-    /// The bytes per second that the disk moves.
-    Throughput,
-    /// The smallest share over the largest.
-    Fairness,
-    /// All three alike.
-    Balanced,
+    /// Each as its class and group say.
+    Even,
+    /// Those of a kind.
+    Kind(Kind),
 }
 
-/// Help below the options of `advise`: the columns of its table.
+/// The words of `--goal`, with what they mean.
+const GOALS: [(&str, Goal); 5] = [
+    ("even", Goal::Even),
+    ("starts", Goal::Kind(Kind::Start)),
+    ("rates", Goal::Kind(Kind::Paced)),
+    ("waits", Goal::Kind(Kind::Waiting)),
+    ("bulk", Goal::Kind(Kind::Bulk)),
+];
+
+/// The words that `--goal` had, with those that replace them.
+const OLD_GOALS: [(&str, &str); 4] = [
+    ("latency", "starts or waits"),
+    ("throughput", "bulk"),
+    ("fairness", "even, which weighs jobs by class and group"),
+    ("balanced", "even"),
+];
+
+/// A value of `--goal`.
+fn goal(text: &str) -> Result<Goal, String> {
+    if let Some((_, goal)) = GOALS.iter().find(|(word, _)| *word == text) {
+        return Ok(*goal);
+    }
+    if let Some((_, now)) = OLD_GOALS.iter().find(|(word, _)| *word == text) {
+        return Err(format!("it is now {now}"));
+    }
+    Err("there are even, starts, rates, waits and bulk".to_owned())
+}
+
+/// Help below the options of `advise`.
 const ADVISE_LEGEND: &str = "\
-The best candidate comes first. The figures of the winner and the default are from fresh seeds, those of the others
-from the race. Factors compare with the default, seed by seed: above 1 is better; the 95 % confidence interval is in
-brackets. front: no other candidate is better in one figure without being worse by as much in another.";
+A bar is how much of what it would get alone on that disk each job gets, under what is in use now and under the other
+scheduler. start: the time until it is done; rate: the rate that it asks for; p99: the latency that one call of a hundred
+exceeds; bulk: its throughput, by its share. docs/advise.md has the rules.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SWEEP_LEGEND)]

@@ -9,7 +9,7 @@ use fairhead_core::Duration;
 use fairhead_core::sched::any::shown;
 use fairhead_report::grid::{Grid, Setting};
 use fairhead_sim::advise::statistics::Mean;
-use fairhead_sim::advise::{Goal, waiting};
+use fairhead_sim::figures::waiting;
 use fairhead_sim::sweep::{COLUMNS, Figures, Row, Sweep, figure};
 use serde_json::{Map, Value, json};
 
@@ -179,7 +179,7 @@ pub(crate) fn page(sweep: &Sweep, rows: &[Option<Row>], command: &str) -> Grid {
             bytes_per_s: mean(&done, "disk_bytes_per_s").map(|m| m.mean),
         })
     });
-    let waiting = waiting(&sweep.jobs, None, Goal::Balanced);
+    let waiting = waiting(&sweep.jobs);
     let wait = match waiting.names(&sweep.jobs).as_slice() {
         [] => "the 99th percentile of the latency of all calls, since no job waits".to_owned(),
         names => format!("the {} of {}", waiting.what.words().trim_end_matches(','), names.join(", ")),

@@ -1,18 +1,18 @@
 //! What an interrupted advice has found, for people and for programs.
 //!
 //! ```text
-//! So far bfq scores best against mq-deadline: 2.41 (2.30 to 2.52), on 3 seeds.
+//! So far bfq is best: 2.41 (2.30 to 2.52) of mq-deadline, on 3 seeds.
 //!
-//! candidate    use in  seeds   wait  MiB/s  min/max  wait, factor         …  score
-//! bfq          kernel      3  0.66s    101     0.99  30.1 (28.9 to 31.2)     2.41 (2.30 to 2.52)
-//! mq-deadline  kernel      3  20.1s    151     1.00  1
+//! candidate    use in  seeds  against the first
+//! bfq          kernel      3  2.41 (2.30 to 2.52)
+//! mq-deadline  kernel      3  1
 //! ```
 
 use fairhead_sim::advise::statistics::Ratio;
 use fairhead_sim::advise::{Question, SoFar};
 use serde_json::{Value, json};
 
-use super::advice::{Labels, cells, factor_cells, factors, place, shown};
+use super::advice::{Labels, place, ratio as value, shown};
 use super::json::pretty;
 use super::table::{Best, Cell, Table};
 
@@ -20,11 +20,11 @@ use super::table::{Best, Cell, Table};
 #[must_use]
 pub fn human(labels: &Labels, question: &Question, so_far: &SoFar, coloured: bool) -> String {
     let mut text = format!(
-        "{} on {}, host of {}, goal {}, seed {}: interrupted\n\n{}\n",
+        "{} on {}, host of {}, {}, seed {}: interrupted\n\n{}\n",
         question.jobs.file_name,
         labels.disk,
         labels.host,
-        labels.goal,
+        labels.emphasis,
         question.seed,
         sentence(so_far)
     );
@@ -39,23 +39,23 @@ pub fn human(labels: &Labels, question: &Question, so_far: &SoFar, coloured: boo
 fn sentence(so_far: &SoFar) -> String {
     let name = |c: usize| so_far.candidates[c].name();
     let ranked = so_far.ranked();
-    let seeds = |c: usize| match so_far.runs(c).len() {
+    let seeds = |c: usize| match so_far.count(c) {
         1 => "one seed".to_owned(),
         n => format!("{n} seeds"),
     };
     match ranked.as_slice() {
         [] | [_] => format!("Nothing is known yet: no candidate has been compared with {}.", name(0)),
         [0, others @ ..] => format!(
-            "So far none of {} other candidates scores better than {}, on {}; fresh seeds have not confirmed it.",
+            "So far none of {} other candidates is better than {}, on {}; fresh seeds have not confirmed it.",
             others.len(),
             name(0),
             seeds(0)
         ),
         [best, ..] => format!(
-            "So far {} scores best against {}: {}, on {}; fresh seeds have not confirmed it.",
+            "So far {} is best: {} of {}, on {}; fresh seeds have not confirmed it.",
             name(*best),
+            ratio(so_far.against_now(*best).load),
             name(0),
-            so_far.against_default(*best).score.map_or_else(String::new, ratio),
             seeds(*best)
         ),
     }
@@ -67,21 +67,11 @@ fn ratio(r: Ratio) -> String {
 }
 
 fn table(so_far: &SoFar) -> Table<'static> {
-    let heads = [
-        "candidate",
-        "use in",
-        "seeds",
-        "wait",
-        "MiB/s",
-        "min/max",
-        "wait, factor",
-        "MiB/s, factor",
-        "min/max, factor",
-        "score",
-    ];
+    let heads = ["candidate", "use in", "seeds", "against the first"];
     let row = |c: usize| {
-        let mut cells = cells(&so_far.candidates[c], &so_far.runs(c), &so_far.waiting);
-        cells.extend(factor_cells(&so_far.against_default(c), c == 0, ratio));
+        let against = if c == 0 { "1".to_owned() } else { ratio(so_far.against_now(c).load) };
+        let candidate = &so_far.candidates[c];
+        let cells = [candidate.name(), place(candidate).to_owned(), so_far.count(c).to_string(), against];
         cells.into_iter().map(Cell::label).collect()
     };
     let rows = so_far.ranked().into_iter().map(row).collect();
@@ -95,9 +85,9 @@ pub fn json(labels: &Labels, question: &Question, so_far: &SoFar) -> String {
         json!({
             "name": so_far.candidates[c].name(),
             "use_in": place(&so_far.candidates[c]),
-            "seeds": so_far.runs(c).len(),
+            "seeds": so_far.count(c),
             "seeds_are_fresh": false,
-            "factors": factors(&so_far.against_default(c)),
+            "change": value(so_far.against_now(c).load),
         })
     };
     let candidates: Vec<Value> = so_far.ranked().into_iter().map(candidate).collect();
@@ -107,7 +97,7 @@ pub fn json(labels: &Labels, question: &Question, so_far: &SoFar) -> String {
         "job_file": question.jobs.file_name,
         "disk": labels.disk,
         "host": labels.host,
-        "goal": labels.goal,
+        "emphasis": labels.emphasis,
         "seed": question.seed,
         "default": so_far.candidates[0].name(),
         "so_far": sentence(so_far),

@@ -213,11 +213,11 @@ def advise(
     *,
     disk="nas2020",
     schedulers=None,
-    goal="balanced",
+    goal="even",
     budget="30s",
     seed=1,
     against=None,
-    foreground=None,
+    for_job=None,
     rounds=None,
     host=None,
     runtime=None,
@@ -227,10 +227,10 @@ def advise(
     """Say which scheduler and which tunables suit a job on a disk, and return an `Advice`.
 
     schedulers  only these are tried, without tunables; default: those of Linux, with tunables
-    goal        "latency", "throughput", "fairness" or "balanced"
+    goal        which kind of job counts four times: "starts", "rates", "waits", "bulk"; "even": none
     budget      how much is simulated, as the time that it takes on an ordinary machine, such as "30s"
     against     the scheduler that is in use now; default: the kernel's default for the disk
-    foreground  the job that waits; default: by the rules of docs/advise.md
+    for_job     the job that counts four times, and may not fare worse than now
     rounds      the number of rounds, whatever they cost
     progress    called with the part that is done, in percent, and 100
 
@@ -244,7 +244,7 @@ def advise(
         budget=budget,
         seed=seed,
         against=against,
-        foreground=foreground,
+        for_job=for_job,
         rounds=rounds,
         host=host,
         runtime=runtime,

@@ -152,12 +152,15 @@ class Advice:
     def verdict(self) -> list[str]: ...
     @property
     def candidates(self) -> Table:
-        """A row for each candidate: the number of runs, and its score against the one in use."""
+        """A row for each candidate that ran: its runs, how much of alone all jobs get, that against the one in use."""
+    @property
+    def jobs(self) -> Table:
+        """A row for each job: alone, under the one in use, under the other, and how much of alone that is."""
     def json(self) -> str:
         """The bytes of `fairhead advise --output-format json`."""
     def to_dict(self) -> dict[str, Any]: ...
     def table(self) -> str:
-        """The text of `fairhead advise`: verdict, tables, reasons, what to do."""
+        """The text of `fairhead advise --details`: the answer, tables, reasons, what to do."""
     def page(self) -> str:
         """The page of `fairhead advise --report`. Some runs are repeated for its pictures."""
     def _repr_html_(self) -> str: ...
@@ -264,11 +267,11 @@ def advise(
     *,
     disk: _Path = "nas2020",
     schedulers: _Schedulers = None,
-    goal: Literal["latency", "throughput", "fairness", "balanced"] = "balanced",
+    goal: Literal["even", "starts", "rates", "waits", "bulk"] = "even",
     budget: str = "30s",
     seed: int = 1,
     against: str | None = None,
-    foreground: str | None = None,
+    for_job: str | None = None,
     rounds: int | None = None,
     host: str | None = None,
     runtime: str | None = None,

@@ -7,14 +7,14 @@
 
 mod bars;
 mod decisions;
-mod factors;
 mod flow;
 mod idle;
 mod latency;
 mod position;
+mod satisfied;
 
 pub(crate) use decisions::data as decisions_data;
-pub use factors::factors;
+pub use satisfied::before_and_after;
 
 use crate::runs::Runs;
 use crate::svg::{Key, Picture};

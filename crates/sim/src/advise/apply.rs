@@ -143,8 +143,9 @@ const fn names(facts: &Facts) -> (&'static str, &'static str) {
     }
 }
 
-/// Tunables as the kernel's files have them.
-fn attributes(candidate: &Candidate) -> Vec<(&'static str, u64)> {
+/// Tunables as the kernel's files have them: times in milliseconds, but for those that say `_nsec`.
+#[must_use]
+pub fn kernel_values(candidate: &Candidate) -> Vec<(&'static str, u64)> {
     let unit = |name: &str| candidate.config.list().iter().find(|t| t.name == name).map(|t| t.unit);
     let value = |&(name, raw): &(&'static str, u64)| match unit(name) {
         Some(Unit::Time) if !name.ends_with("_nsec") => (name, raw / 1_000_000),
@@ -156,7 +157,7 @@ fn attributes(candidate: &Candidate) -> Vec<(&'static str, u64)> {
 fn sysfs(candidate: &Candidate, facts: &Facts) -> Vec<String> {
     let queue = format!("/sys/block/{}/queue", names(facts).0);
     let mut lines = vec![format!("echo {} > {queue}/scheduler", shown(candidate.preset))];
-    let tunables = attributes(candidate);
+    let tunables = kernel_values(candidate);
     lines.extend(tunables.iter().map(|(name, value)| format!("echo {value} > {queue}/iosched/{name}")));
     lines
 }
@@ -169,7 +170,7 @@ fn udev(candidate: &Candidate, facts: &Facts) -> Vec<String> {
     );
     let mut lines = vec![format!("{of}, ATTR{{queue/scheduler}}=\"{}\"", shown(candidate.preset))];
     // A rule of its own for each: the scheduler's files are there once it is.
-    let tunables = attributes(candidate);
+    let tunables = kernel_values(candidate);
     lines.extend(
         tunables.iter().map(|(name, value)| format!("{of}, ATTR{{queue/iosched/{name}}}=\"{value}\"")),
     );

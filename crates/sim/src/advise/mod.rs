@@ -56,7 +56,7 @@ mod so_far;
 pub mod statistics;
 mod verdict;
 
-pub use apply::{Step, steps, steps_to_stay};
+pub use apply::{Step, kernel_values, steps, steps_to_stay};
 pub use book::{Book, Comparison, EQUAL, Fared, Floor, Run};
 pub use candidates::{Candidate, Place, kernels_default};
 pub use cost::{Cost, Limit};

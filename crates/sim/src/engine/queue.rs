@@ -225,6 +225,19 @@ impl<'a> DiskQueue<'a> {
                 .any(|g| !groups.max(g).is_none())
     }
 
+    /// Notes that there is no tag for a request.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, rq: &Request, owner: Owner, batch: &mut Batch) -> Full {
+        self.waiters.was_held_up = self.is_held_up(rq);
+        // A thread asks once how many may be in use before it gets one, as in Linux; reads have all.
+        if !rq.sync && batch.depth.is_none() {
+            batch.depth = Some(self.elevator.scheduler().depth_for(rq));
+        }
+        self.tell(|tap| tap.refused(rq, owner));
+        Full
+    }
+
     /// Hands in a request, from a thread that may overdraw the pool within its batch.
     pub(super) fn submit(
         &mut self,
@@ -234,13 +247,7 @@ impl<'a> DiskQueue<'a> {
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
         if !self.has_request(now, rq, *batch) {
-            self.waiters.was_held_up = self.is_held_up(rq);
-            // A thread asks once how many may be in use before it gets one, as in Linux; reads have all.
-            if !rq.sync && batch.depth.is_none() {
-                batch.depth = Some(self.elevator.scheduler().depth_for(rq));
-            }
-            self.tell(|tap| tap.refused(rq, owner));
-            return Err(Full);
+            return Err(self.refuse(rq, owner, batch));
         }
         // A request that is long enough goes when the next one comes: till then its task asks for that one's
         // tag.
