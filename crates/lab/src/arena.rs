@@ -88,10 +88,13 @@ fn first_sentence(text: &'static str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairhead_device::{Device, DeviceParams};
+    use fairhead_core::Duration;
+    use fairhead_core::sched::any::preset;
+    use fairhead_device::DeviceParams;
     use fairhead_sim::arena::SPAN;
-    use fairhead_sim::job::{JobFile, Program, parse};
+    use fairhead_sim::job::{JobFile, parse};
     use fairhead_sim::satisfaction::{Load, kind};
+    use fairhead_sim::{Host, Scenario, simulate};
     use std::collections::BTreeSet;
 
     fn parsed() -> impl Iterator<Item = (Workload, JobFile)> {
@@ -131,15 +134,19 @@ mod tests {
     #[test]
     fn each_load_fits_each_disk() {
         for disk in DISKS {
-            let facts = Device::new(&DeviceParams::preset(disk).unwrap()).unwrap().facts();
             for (w, jobs) in parsed() {
-                let size = |job: &fairhead_sim::job::Job| match job.program {
-                    // A program that starts reads files that lie all over a small part of the disk.
-                    Some(Program::StartUp(_)) => 4 << 30,
-                    _ => job.size.unwrap_or(0),
+                let scenario = Scenario {
+                    jobs,
+                    disk: DeviceParams::preset(disk).unwrap(),
+                    host: Host::for_disk(disk),
+                    scheduler: "noop".to_owned(),
+                    config: (preset("noop").unwrap().config)(),
+                    seed: 1,
+                    interval: None,
+                    time_max: Some(Duration::from_us(1)),
+                    watch: None,
                 };
-                let bytes: u64 = jobs.jobs.iter().map(|job| size(job) * u64::from(job.numjobs)).sum();
-                assert!(bytes < facts.capacity * 512 * 9 / 10, "{} needs {bytes} bytes of {disk}", w.name);
+                simulate(&scenario).unwrap_or_else(|e| panic!("{} on {disk}: {e}", w.name));
             }
         }
     }

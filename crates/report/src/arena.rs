@@ -142,8 +142,8 @@ impl Maps {
     fn about(&self, map: &Map) -> String {
         let mut all: Vec<(f64, &str, &str)> = Vec::new();
         for (load, regrets) in self.loads.iter().zip(&map.regrets) {
-            let here = regrets.iter().zip(&self.disks).filter_map(|(r, disk)| Some((*r)?).map(|r| (r, disk)));
-            all.extend(here.map(|(r, disk)| (r, load.as_str(), disk.as_str())));
+            let here = regrets.iter().zip(&self.disks);
+            all.extend(here.filter_map(|(r, disk)| Some(((*r)?, load.as_str(), disk.as_str()))));
         }
         all.sort_by(|a, b| b.0.total_cmp(&a.0));
         let worst = all.iter().take(3).filter(|c| c.0 >= SHADES[0]);

@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// The cells that there are, with their numbers.
-type Done<'a> = Vec<(usize, &'a arena::Cell)>;
+type Done<'a> = [(usize, &'a arena::Cell)];
 
 /// A text for people has no more lines of cells.
 const CELLS_SHOWN: usize = 12;
 /// The width of a text for people.
 const WIDTH: usize = 80;
 
-fn done(cells: &[Option<arena::Cell>]) -> Done<'_> {
+fn done(cells: &[Option<arena::Cell>]) -> Vec<(usize, &arena::Cell)> {
     cells.iter().enumerate().filter_map(|(i, cell)| Some((i, cell.as_ref()?))).collect()
 }
 
@@ -30,6 +30,13 @@ fn done(cells: &[Option<arena::Cell>]) -> Done<'_> {
 fn summaries(arena: &Arena, cells: &[(usize, Vec<f64>)]) -> Vec<Summary> {
     let of = |t: usize| Summary::of(cells.iter().map(|(i, regrets)| (*i, regrets[t])));
     (0..arena.tuned.len()).filter_map(of).collect()
+}
+
+/// The schedulers, the best first.
+fn by_mean(all: &[Summary]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|a, b| all[*a].mean.total_cmp(&all[*b].mean));
+    order
 }
 
 fn regrets(done: &Done<'_>) -> Vec<(usize, Vec<f64>)> {
@@ -54,8 +61,7 @@ pub fn human(arena: &Arena, cells: &[Option<arena::Cell>], coloured: bool) -> St
     let done = done(cells);
     let regrets = regrets(&done);
     let all = summaries(arena, &regrets);
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by(|a, b| all[*a].mean.total_cmp(&all[*b].mean));
+    let order = by_mean(&all);
     let mut text = format!(
         "{}, {}, {}. Regret: the satisfaction of the best\n\
          scheduler over that of this one. 1.00: the best; 2.00: jobs get half of that.\n\n",
@@ -117,7 +123,7 @@ fn number(text: String, value: f64) -> Cell {
     Cell { text, value }
 }
 
-fn summary_table<'a>(arena: &Arena, all: &[Summary], order: &[usize], done: usize) -> Table<'a> {
+fn summary_table(arena: &Arena, all: &[Summary], order: &[usize], done: usize) -> Table<'static> {
     let row = |&t: &usize| {
         let s = &all[t];
         let regret = |r: f64| number(factor(r), r);
@@ -141,10 +147,9 @@ fn summary_table<'a>(arena: &Arena, all: &[Summary], order: &[usize], done: usiz
 
 /// A row for each cell: the satisfaction under each scheduler, with the regret behind it if wanted.
 fn cell_table<'a>(arena: &'a Arena, done: &Done<'_>, with_regret: bool) -> Table<'a> {
-    let mut columns = vec![("load", Best::None), ("disk", Best::None)];
-    columns.extend(arena.tuned.iter().map(|t| (shown(t.scheduler), Best::Most)));
-    // A row competes with itself: its best is the largest of the row, so columns do not compete.
-    columns.iter_mut().for_each(|c| c.1 = Best::None);
+    // It is rows that compete with themselves, not columns.
+    let schedulers = arena.tuned.iter().map(|t| (shown(t.scheduler), Best::None));
+    let columns = [("load", Best::None), ("disk", Best::None)].into_iter().chain(schedulers).collect();
     let row = |&(i, cell): &(usize, &arena::Cell)| {
         let (load, disk) = names(arena, i);
         let mut row = vec![Cell::label(load), Cell::label(disk)];
@@ -284,8 +289,7 @@ pub fn page(arena: &Arena, cells: &[Option<arena::Cell>], command: &str) -> Maps
     let done = done(cells);
     let regrets = regrets(&done);
     let all = summaries(arena, &regrets);
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by(|a, b| all[*a].mean.total_cmp(&all[*b].mean));
+    let order = by_mean(&all);
     let map = |&t: &usize| {
         let of = |i: usize| regrets.iter().find(|r| r.0 == i).map(|r| r.1[t]);
         let row = |l: usize| (0..arena.settings.len()).map(|s| of(s * arena.loads.len() + l)).collect();
