@@ -125,7 +125,7 @@ mod tests {
     fn jobs_are_of_the_kinds_that_the_comment_says() {
         for (w, jobs) in parsed() {
             let line = w.text.lines().find_map(|l| l.strip_prefix("# Kinds: ")).expect(w.name);
-            let is = |job| format!("{} {}", jobs.jobs[job].name, kind(&jobs, &jobs.jobs[job]).word());
+            let is = |job: usize| format!("{} {}", jobs.jobs[job].name, kind(&jobs, &jobs.jobs[job]).word());
             let all: Vec<String> = (0..jobs.jobs.len()).map(is).collect();
             assert_eq!(line, format!("{}.", all.join(", ")), "{}", w.name);
         }
