@@ -50,7 +50,7 @@ right=0 near=0 count=0
 for pair in $pairs; do
     job=${pair%:*} disk=${pair#*:}
     job_for "$disk" "$job" /dev/disk 6 | sed '/^ramp_time/d' >"$work/lab.fio"
-    "$fairhead" advise "$work/lab.fio" --disk "$disk" --sched "none,$sched" --against none --goal balanced --output-format json >"$work/lab.json"
+    "$fairhead" advise "$work/lab.fio" --disk "$disk" --sched "none,$sched" --against none --output-format json >"$work/lab.json"
     begin_disk "$disk" none
     job_for "$disk" "$job" "$loop" 600 | sed '/^ramp_time/d' >"$work/try.fio"
     chrt -f 5 "$fairhead" try "${loop#/dev/}" "$sched" --against none --job "$work/try.fio" -t "${seconds}s" --turn 4s --json >"$work/try.json"
@@ -62,8 +62,12 @@ for pair in $pairs; do
         def side: if . > 1.05 then 1 elif . < 1 / 1.05 then -1 else 0 end;
         def show: if . == null then "-" else . * 1000 | round / 1000 | tostring end;
         def distance(a; b): if a == null or b == null or a <= 0 or b <= 0 then null else (a / b | log | fabs) end;
-        ([$lab[0].candidates[] | select(.name == $sched)][0].factors) as $f
-        | ($f | to_entries | map(select(.key != "score")) | map(.value.factor)) as $l
+        ([$lab[0].candidates[] | select(.name == $sched)][0].jobs) as $then
+        | ([$lab[0].candidates[] | select(.name == "none")][0].jobs) as $now
+        | ([$lab[0].jobs[] | {(.job): .unit}] | add) as $unit
+        | ([$now | keys[] | select($unit[.] == "s") | $now[.].amount / $then[.].amount][0]) as $waits
+        | (([$now | keys[] | select($unit[.] == "bytes/s") | $then[.].amount] | add) / ([$now | keys[] | select($unit[.] == "bytes/s") | $now[.].amount] | add)) as $moves
+        | [$waits, $moves] as $l
         | ((all("reads") // all("writes")).p99.factor) as $wait | (sum(1) / sum(0)) as $bytes
         | (if distance($l[0]; 1) != null and (distance($l[0]; 1) >= (distance($l[1]; 1) // 0)) then [$l[0], $wait] else [$l[1], $bytes] end) as [$a, $b]
         | (if $a != null and $b != null and ($a | side) == ($b | side) then 1 else 0 end) as $d

@@ -5,15 +5,16 @@
 //!   fresh seeds, ten times as many: default, winner, and the best others of the race ─► who is best now
 //! ```
 //!
-//! A line for each job: seconds, CPU seconds and rounds of the advice, its winner and its score against the
-//! default, that score with the fresh seeds, the best with those and its score, and *holds* if the winner is
-//! within 5 % of it, else *MISS*.
+//! A line for each job: seconds, CPU seconds and rounds of the advice, its winner and how many times as much
+//! of alone all jobs together get under it as now, that with the fresh seeds, the best with those that no
+//! floor bars and its factor, and *holds* if the winner is within 5 % of it, else *MISS*.
 
 use fairhead_core::Duration;
 use fairhead_device::DeviceParams;
-use fairhead_sim::advise::{self, Figures, Goal, Question, WORK_PER_S, race};
+use fairhead_sim::advise::{self, Book, Question, WORK_PER_S, judged, race};
 use fairhead_sim::job::{self, JobFile};
 use fairhead_sim::replay::{Mode, Options, Source};
+use fairhead_sim::satisfaction::Emphasis;
 use fairhead_sim::{Host, parallel, simulate};
 use std::path::Path;
 use std::time::Instant;
@@ -54,66 +55,60 @@ pub(crate) fn run(file: &Path, disk: &str, work: Duration) -> Result<String, Str
         jobs: jobs(file)?,
         disk: DeviceParams::preset(disk).map_err(|e| e.to_string())?,
         host: Host::for_disk(disk),
-        goal: Goal::Balanced,
+        emphasis: Emphasis::Even,
         seed: 1,
         work,
         rounds: None,
         against: None,
-        foreground: None,
         only: None,
     };
     let (before, start) = (cpu_s(), Instant::now());
     let answer = advise::advise(&question, parallel::available(), &(), &|_| {}).map_err(|e| e.to_string())?;
     let (question, advice) = answer.ok_or("over")?;
     let (cost, elapsed) = (cpu_s() - before, start.elapsed().as_secs_f64());
-    let winner = advice.race.winner();
-    let told = advice.race.against(winner, 0).score.map_or(1.0, |s| s.ratio);
-    let (scores, seeds) = ask_again(&question, &advice, winner)?;
-    let of = |c: usize| scores.iter().find(|s| s.0 == c).map_or(f64::NAN, |s| s.1);
-    let best = scores.iter().copied().reduce(|a, b| if b.1 > a.1 { b } else { a }).ok_or("no scores")?;
-    let verdict = if best.1 - of(winner) <= advise::EQUAL.ln() { "holds" } else { "MISS" };
+    let winner = advice.winner;
+    let (told, (rounds, _)) = (advice.book.against(winner, 0).load.ratio, advice.rounds());
+    let (book, asked, seeds) = ask_again(&question, &advice)?;
+    let of = |c: usize| book.against(c, 0).load.ratio;
+    let fair = asked.iter().copied().filter(|&c| book.floor(c, 0).is_none());
+    let best = fair.max_by(|a, b| of(*a).total_cmp(&of(*b))).ok_or("no candidates")?;
+    let verdict = if of(best) / of(winner) <= advise::EQUAL { "holds" } else { "MISS" };
     Ok(format!(
-        "{} | {elapsed:.1} | {cost:.1} | {} | {} | {told:.2} | {seeds} | {:.2} | {} | {:.2} | {verdict}",
+        "{} | {elapsed:.1} | {cost:.1} | {rounds} | {} | {told:.2} | {seeds} | {:.2} | {} | {:.2} | {verdict}",
         question.jobs.file_name,
-        advice.race.rounds,
         advice.candidates[winner].name(),
-        of(winner).exp(),
-        advice.candidates[best.0].name(),
-        best.1.exp()
+        of(winner),
+        advice.candidates[best].name(),
+        of(best)
     ))
 }
 
-/// The mean logarithms of scores against the default, of those that are asked again, and from how many seeds.
-fn ask_again(
-    question: &Question,
-    advice: &advise::Advice,
-    winner: usize,
-) -> Result<(Vec<(usize, f64)>, u32), String> {
-    let race = &advice.race;
-    let mut others: Vec<usize> = (1..advice.candidates.len()).filter(|c| *c != winner).collect();
-    let ratio = |c: usize| race.against(c, 0).score.map_or(0.0, |s| s.ratio);
+/// The runs of what is in use, the winner and the best others with fresh seeds; who was asked, and how many
+/// seeds.
+fn ask_again(question: &Question, advice: &advise::Advice) -> Result<(Book, Vec<usize>, u32), String> {
+    let winner = advice.winner;
+    let ran = |c: &usize| !advice.book.standings[*c].race.is_empty();
+    let mut others: Vec<usize> =
+        (1..advice.own.start).filter(ran).filter(|c| *c != winner).collect();
+    let ratio = |c: usize| advice.book.against(c, 0).load.ratio;
     others.sort_by(|a, b| ratio(*b).total_cmp(&ratio(*a)));
-    let asked: Vec<usize> = [0, winner].into_iter().chain(others.into_iter().take(OTHERS)).collect();
-    let count = u32::try_from(race.standings[winner].race.len() * 10).unwrap_or(SEEDS_MAX).min(SEEDS_MAX);
+    let mut asked = vec![0];
+    asked.extend((winner != 0).then_some(winner));
+    asked.extend(others.into_iter().take(OTHERS));
+    let count =
+        u32::try_from(advice.book.standings[winner].race.len() * 10).unwrap_or(SEEDS_MAX).min(SEEDS_MAX);
     let seeds = race::seeds(question.seed, "advise.ask.again", count);
     let all = parallel::map(asked.len() * seeds.len(), parallel::available(), &|_| {}, |i| {
-        let scenario = question.scenario(&advice.candidates[asked[i / seeds.len()]], seeds[i % seeds.len()]);
-        simulate(&scenario).map(|o| advise::figures(&question.jobs, &advice.waiting, &o))
+        let candidate = &advice.candidates[asked[i / seeds.len()]];
+        let scenario = question.scenario(&advice.load, candidate, seeds[i % seeds.len()]);
+        simulate(&scenario).map(|o| judged(&advice.load, &advice.alone, &o))
     });
-    let figures = all.into_iter().collect::<Result<Vec<Figures>, _>>().map_err(|e| e.to_string())?;
-    let (base, weights) = (&figures[..seeds.len()], question.goal.weights());
-    let mean = |runs: &[Figures]| {
-        runs.iter().zip(base).map(|(a, b)| score(&weights, a, b)).sum::<f64>() / f64::from(count)
-    };
-    Ok((asked.iter().copied().zip(figures.chunks(seeds.len()).map(mean)).collect(), count))
-}
-
-/// As the race has it, written a second time.
-fn score(weights: &[f64], run: &Figures, base: &Figures) -> f64 {
-    let both = run.list().into_iter().zip(base.list()).zip(weights);
-    let parts: Vec<(f64, f64)> = both.filter_map(|((a, b), w)| Some(((a? / b?).ln() * w, *w))).collect();
-    let all: f64 = parts.iter().map(|p| p.1).sum();
-    if all > 0.0 { parts.iter().map(|p| p.0).sum::<f64>() / all } else { 0.0 }
+    let mut runs = all.into_iter().collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?.into_iter();
+    let mut book = Book::new(&advice.load.parties, None, advice.candidates.len());
+    for &c in &asked {
+        book.standings[c].race = runs.by_ref().take(seeds.len()).collect();
+    }
+    Ok((book, asked, count))
 }
 
 /// Returns the work that a budget of this many seconds allows.

@@ -2,12 +2,12 @@
 //! the lab says of it.
 //!
 //! ```text
-//!   disk × load ─► fairhead advise --sched none,mq-deadline,kyber,bfq ─► a score for each, of the best = 100 %
+//!   disk × load ─► fairhead advise --sched none,mq-deadline,kyber,bfq ─► how much of alone all jobs get, of the best = 100 %
 //!   disk × scheduler ─► the geometric mean over the six loads
 //!   distribution × disk ─► what its default gets, and how far the best single choice would be ahead
 //! ```
 //!
-//! The scores are those of `advise` with its default goal, over nine seeds, so that a page and the program
+//! The figures are those of `advise`, over nine seeds, so that a page and the program
 //! judge alike.
 //!
 //! What this does not do: weigh the loads by how often people have them; they count alike.
@@ -79,11 +79,11 @@ const fn load(name: &'static str, what: &'static str, ends: bool) -> Load {
 
 const LOADS: [Load; 6] = [
     load("start-beside-copy", "the start of an application", true),
-    load("compile", "a call of a compiler, computing included", false),
-    load("database", "the 99th percentile of the log's calls and syncs", false),
-    load("backup-beside-reads", "the 99th percentile of the reads of `work`", false),
-    load("file-server", "the 99th percentile of all calls", false),
-    load("log-writer", "the 99th percentile of the log's calls and syncs", false),
+    load("compile", "no job, the compilers are judged by how far they get", false),
+    load("database", "the log, the 99th percentile of its syncs", false),
+    load("backup-beside-reads", "`work`, the 99th percentile of its reads", false),
+    load("file-server", "no job, all are bulk", false),
+    load("log-writer", "the log, the 99th percentile of its syncs", false),
 ];
 
 /// The load that `--check` runs, on all disks.
@@ -164,19 +164,21 @@ fn advise(program: &Path, load: &Load, disk: &Disk) -> Result<Cells, String> {
     }
     let output = capture(run.current_dir(root()))?;
     let answer = Json::read(&String::from_utf8_lossy(&output.stdout)).map_err(|e| format!("{job}: {e}"))?;
-    // Figures of one candidate are from other seeds than another's: what is shown is the default's, times the
-    // factor within pairs of runs.
-    let all = answer.get("candidates").map(Json::list).unwrap_or_default();
-    let of = |name: &str| all.iter().find(|c| c.get("name").and_then(Json::text) == Some(name));
-    let default = answer.get("default").and_then(Json::text).and_then(of);
-    let cell = |name: &str| -> Option<Cell> {
-        let factors = of(name)?.get("factors")?;
-        let factor = |of: &str| factors.get(of)?.get("factor")?.number();
-        let wait = default?.get("wait_s").and_then(Json::number);
+    let list = |key: &str| answer.get(key).map(Json::list).unwrap_or_default();
+    let jobs = || list("jobs").iter();
+    let is_bulk = |job: &&Json| job.get("kind").and_then(Json::text) == Some("bulk");
+    let name = |job: &Json| job.get("job").and_then(Json::text).map(str::to_owned);
+    let in_seconds = |job: &&Json| job.get("unit").and_then(Json::text) == Some("s");
+    let waits = jobs().find(in_seconds).and_then(name);
+    let bulk: Vec<String> = jobs().filter(is_bulk).filter_map(name).collect();
+    let cell = |scheduler: &str| -> Option<Cell> {
+        let is_it = |c: &&Json| c.get("name").and_then(Json::text) == Some(scheduler);
+        let of = list("candidates").iter().find(is_it)?;
+        let amount = |job: &str| of.get("jobs")?.get(job)?.get("amount")?.number();
         Some(Cell {
-            wait_s: wait.and_then(|w| Some(w / factor("latency")?)),
-            bytes_per_s: default?.get("bytes_per_s")?.number()? * factor("throughput")?,
-            score: factor("score")?,
+            wait_s: waits.as_deref().and_then(amount),
+            bytes_per_s: bulk.iter().filter_map(|job| amount(job)).sum(),
+            score: of.get("change")?.get("factor")?.number()?,
         })
     };
     let cells: Vec<Cell> = SCHEDULERS.iter().filter_map(|name| cell(name)).collect();
@@ -208,8 +210,8 @@ fn verdict(values: &[f64; 4], default: usize) -> String {
 
 fn verdicts(values: &[[f64; 4]]) -> String {
     let mut text = "## Judged\n\n\
-        A cell has what the distribution sets, and the factor by which the best single choice for that disk scores better over the six loads; within 5 % it is as good. \
-        Scores are those of `fairhead advise` with its default goal.\n\n\
+        A cell has what the distribution sets, and by what factor the jobs of the six loads get more of what they would get alone under the best single choice for that disk; within 5 % it is as good. \
+        That is how [`fairhead advise`](advise.md#what-a-job-gets) compares.\n\n\
         ![Defaults of distributions, judged on five disks](pictures/defaults.svg)\n\n| |"
         .to_owned();
     DISKS.iter().for_each(|d| _ = write!(text, " {} |", d.name));
@@ -225,7 +227,7 @@ fn verdicts(values: &[[f64; 4]]) -> String {
 
 /// The mean of each scheduler on each disk.
 fn best_choices(values: &[[f64; 4]]) -> String {
-    let mut text = "## Schedulers by disk\n\nThe geometric mean of the scores over the six loads, where in each load the best has 100 %.\n\n| disk |".to_owned();
+    let mut text = "## Schedulers by disk\n\nThe geometric mean over the six loads of how much of alone all jobs together get, where in each load the best has 100 %.\n\n| disk |".to_owned();
     SCHEDULERS.iter().for_each(|s| _ = write!(text, " {s} |"));
     text.push_str(" stands for it |\n|---|---|---|---|---|---|\n");
     for (disk, v) in DISKS.iter().zip(values) {
@@ -244,7 +246,7 @@ fn best_choices(values: &[[f64; 4]]) -> String {
 fn section(known: &BTreeMap<(usize, usize), Cells>, load: usize) -> String {
     let l = &LOADS[load];
     let mut text = format!(
-        "## {0}\n\n[`examples/everyday/{0}.fio`](../examples/everyday/{0}.fio). Its wait: {1}. A cell has the wait, what all move, and the score.\n\n| disk |",
+        "## {0}\n\n[`examples/everyday/{0}.fio`](../examples/everyday/{0}.fio). Who waits: {1}. A cell has that, what bulk jobs move, and how much of alone all jobs together get, by the best.\n\n| disk |",
         l.name, l.what
     );
     SCHEDULERS.iter().for_each(|s| _ = write!(text, " {s} |"));

@@ -80,7 +80,7 @@ def test_the_advice_is_that_of_the_program(cli, tmp_path):
     args = ["advise", str(job), "--sched", "deadline,bfq", "--rounds", "2", "--budget", "2s", "--seed", "4"]
     ours = fairhead.advise(job, schedulers="deadline,bfq", rounds=2, budget="2s", seed=4)
     assert ours.json() == cli(*args, "--output-format", "json")
-    assert ours.table() == cli(*args)
+    assert ours.table() == cli(*args, "--details")
     assert ours.to_dict()["winner"] == ours.winner_name
     page, theirs = ours.page(), tmp_path / "page.html"
     cli(*args, "--report", str(theirs))
@@ -97,7 +97,8 @@ def test_advice():
     assert advice.scheduler in ["deadline", "mq-deadline", "bfq"]
     assert advice.candidates["candidate"][0] == advice.against and told
     assert advice.verdict and repr(advice).startswith(advice.verdict[0])
+    assert advice.jobs["kind"][0] in ["bulk", "start", "waiting", "paced"]
     with pytest.raises(fairhead.Error, match="unknown goal 'fast'"):
         fairhead.advise("app-start", goal="fast")
     with pytest.raises(fairhead.Error, match="no job 'x'"):
-        fairhead.advise("app-start", foreground="x")
+        fairhead.advise("app-start", for_job="x")

@@ -66,34 +66,8 @@ pub(crate) fn texts(svg: &str, width: f64) -> Vec<Area> {
     out
 }
 
-/// Returns the boxes of the bars, lines and dots of these classes.
-pub(crate) fn marks(svg: &str, width: f64, classes: &[&str]) -> Vec<Area> {
-    let mut out = Vec::new();
-    for piece in svg.split('<').skip(1) {
-        let tag = piece.split('>').next().unwrap_or(piece);
-        let Some(class) = attribute(tag, "class").filter(|c| classes.contains(c)) else { continue };
-        let at = |name: &str| length(attribute(tag, name), width);
-        let (left, right, top, bottom) = match tag.split(' ').next() {
-            Some("rect") => (at("x"), at("x") + at("width"), at("y"), at("y") + at("height")),
-            Some("line") => (at("x1") - 0.5, at("x2") + 0.5, at("y1") - 0.5, at("y2") + 0.5),
-            Some("circle") => {
-                (at("cx") - at("r"), at("cx") + at("r"), at("cy") - at("r"), at("cy") + at("r"))
-            }
-            _ => continue,
-        };
-        out.push(Area { text: class.to_owned(), left, right, top, bottom });
-    }
-    out
-}
-
 /// Returns the pairs of boxes that overlap, in words.
 pub(crate) fn overlaps(all: &[Area]) -> Vec<String> {
     let pairs = all.iter().enumerate().flat_map(|(i, a)| all[..i].iter().map(move |b| (a, b)));
     pairs.filter(|(a, b)| a.meets(b)).map(|(a, b)| format!("{a:?} and {b:?}")).collect()
-}
-
-/// Returns the texts that lie over one of these marks, in words.
-pub(crate) fn over(texts: &[Area], marks: &[Area]) -> Vec<String> {
-    let pairs = texts.iter().flat_map(|a| marks.iter().map(move |b| (a, b)));
-    pairs.filter(|(a, b)| a.meets(b)).map(|(a, b)| format!("{a:?} over {b:?}")).collect()
 }

@@ -7,10 +7,10 @@ use serde_json::Value;
 /// Light enough for a debug build.
 const SHORT: [&str; 5] = ["tenants", "--runtime", "1s", "--rounds", "1"];
 
-/// One that thinks reads at random beside two that stream: something is better for it than what a kernel does
-/// by itself.
-const JOB: &str = "[streams]\nrw=read\nbs=64k\nsize=128m\nnumjobs=2\nruntime=1s\ntime_based\n\
-    [reader]\nrw=randread\nsize=64m\nthinktime=2ms\nruntime=1s\ntime_based\n";
+/// A program starts beside two that stream from another file each: something is better for it than what a
+/// kernel does by itself.
+const JOB: &str = "[streams]\nrw=read\nbs=128k\nsize=1g\nnumjobs=2\nruntime=6s\ntime_based\n\
+    [program]\nstartdelay=3s\nsize=1g\n#!fh_workload=startup:xterm\n";
 
 fn fairhead(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fairhead")).arg("advise").args(args).output().unwrap()
@@ -28,48 +28,77 @@ fn refused(args: &[&str]) -> String {
     String::from_utf8(out.stderr).unwrap()
 }
 
-/// Three of them.
-fn digits(f: f64) -> String {
-    let places = if f >= 99.95 { 0 } else { 1 + usize::from(f < 9.995) };
-    format!("{f:.places$}")
+/// A job file in a folder that lasts as long as the test.
+fn job(text: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("job.fio");
+    std::fs::write(&file, text).unwrap();
+    let name = file.to_str().unwrap().to_owned();
+    (folder, name)
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&text(&[args, &["--output-format", "json"]].concat())).unwrap()
 }
 
 #[test]
 fn json_says_what_is_shown() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("job.fio");
-    std::fs::write(&file, JOB).unwrap();
-    let args = [file.to_str().unwrap(), "--goal", "latency", "--rounds", "1"];
-    let human = text(&args);
-    let json: Value =
-        serde_json::from_str(&text(&[&args[..], &["--output-format", "json"]].concat())).unwrap();
+    let (_folder, file) = job(JOB);
+    let args = [&*file, "--goal", "starts", "--rounds", "1"];
+    let details = text(&[&args[..], &["--details"]].concat());
+    let json = json(&args);
     assert_ne!(json["winner"], json["default"]);
-    for chapter in ["verdict", "why"] {
-        for sentence in json[chapter].as_array().unwrap() {
-            assert!(human.lines().any(|l| l == sentence.as_str().unwrap()), "{sentence}");
-        }
+    for line in json["answer"].as_array().unwrap().iter().chain(json["why"].as_array().unwrap()) {
+        let line = line.as_str().unwrap().trim_end();
+        // Bars are drawn in block characters there.
+        let is_there = details.lines().any(|l| l == line);
+        assert!(is_there || line.contains('#') || line.starts_with("job  "), "{line}");
     }
     for step in json["to_do"].as_array().unwrap() {
         for line in step["lines"].as_array().unwrap() {
-            assert!(human.lines().any(|l| l.trim_start() == line.as_str().unwrap()), "{line}");
+            assert!(details.lines().any(|l| l.trim_start() == line.as_str().unwrap()), "{line}");
         }
     }
     let winner = json["winner"].as_str().unwrap();
     assert_eq!(json["candidates"][0]["name"], winner);
     for c in json["candidates"].as_array().unwrap() {
         let name = c["name"].as_str().unwrap();
-        let row =
-            human.lines().find(|l| l.starts_with(&format!("{name}  "))).unwrap_or_else(|| panic!("{name}"));
-        let share = c["smallest_over_largest_share"].as_f64().map(|j| format!("{j:.3}"));
-        assert!(share.is_none_or(|j| row.contains(&j)), "{row}");
-        let score = &c["factors"]["score"];
-        if name != json["default"].as_str().unwrap() {
-            let [f, low, high] = ["factor", "low", "high"].map(|k| score[k].as_f64().unwrap());
-            assert!(low <= f && f <= high, "{row}");
-            let shown = |f: &str| row.contains(&format!("{f} ({} to {})", digits(low), digits(high)));
-            assert!(shown(&digits(f)) || shown("not known") && high > 2.0 * low, "{row}");
-        }
+        let row = details.lines().find(|l| l.starts_with(&format!("{name}  "))).unwrap_or_else(|| panic!("{name}"));
+        let of_alone = format!("{:.2}", c["satisfaction"].as_f64().unwrap());
+        assert!(row.contains(&of_alone), "{row}: {of_alone}");
+        let [f, low, high] = ["factor", "low", "high"].map(|k| c["change"][k].as_f64().unwrap());
+        assert!(low <= f && f <= high, "{row}");
     }
+    let program = &json["jobs"][1];
+    assert_eq!((&program["kind"], &program["unit"]), (&Value::from("start"), &Value::from("s")));
+    let of = |side: &str| program[side]["satisfaction"].as_f64().unwrap();
+    assert!(of("compared") > of("default") && of("compared") <= 1.0, "{program}");
+}
+
+/// The answer fits a terminal of 80 columns and 24 lines, without details, and names the command.
+#[test]
+fn the_answer_is_short() {
+    let (_folder, file) = job(JOB);
+    for args in [&[&*file, "--rounds", "1"][..], &SHORT] {
+        let said = text(args);
+        assert!(said.lines().count() <= 15, "{said}");
+        assert!(said.lines().all(|l| l.chars().count() <= 80), "{said}");
+    }
+    let said = text(&[&file, "--goal", "starts", "--rounds", "1"]);
+    assert!(said.contains("sudo fairhead apply DISK bfq"), "{said}");
+}
+
+/// A start that no scheduler brings to its end in time gives a bound, and no verdict.
+#[test]
+fn what_is_cut_off_is_not_taken_for_measured() {
+    let (_folder, file) = job(JOB);
+    let json = json(&[&file, "--runtime", "3100ms", "--rounds", "1"]);
+    let program = &json["jobs"][1];
+    for side in ["default", "compared"] {
+        assert_eq!(program[side]["is_cut_off"], true, "{program}");
+    }
+    let said = text(&[&file, "--runtime", "3100ms", "--rounds", "1"]);
+    assert!(said.lines().any(|l| l.starts_with("program") && l.contains("> ")), "{said}");
 }
 
 #[test]
@@ -92,7 +121,7 @@ fn who_was_interrupted_goes_on_with_the_same_bytes() {
     assert_eq!(text(&args), whole);
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), kept.lines().count());
     // Another goal weighs the same runs; another load has others.
-    text(&[&args[..], &["--goal", "throughput"]].concat());
+    text(&[&args[..], &["--goal", "bulk"]].concat());
     assert!(refused(&[&args[..], &["--disk", "sata_ssd"]].concat()).contains("name another file"));
 }
 
@@ -113,21 +142,25 @@ fn a_trace_is_a_job() {
         trace.push_str(&format!("  8,0    0  {:7}  {stamp}  200  Q   R {from} + 8 [seeker]\n", 2 * i + 2));
     }
     std::fs::write(&file, trace).unwrap();
-    let json: Value =
-        serde_json::from_str(&text(&[file.to_str().unwrap(), "--rounds", "1", "--output-format", "json"]))
-            .unwrap();
-    assert_eq!(json["wait"]["what"], "99th percentile of the latency");
-    assert_eq!(json["wait"]["jobs"].as_array().unwrap().len(), 2);
-    let c = &json["candidates"][0];
-    assert!(c["wait_s"].as_f64().unwrap() > 0.0 && c["smallest_over_largest_share"].is_null(), "{c}");
+    let json = json(&[file.to_str().unwrap(), "--rounds", "1"]);
+    let jobs = json["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 2);
+    for job in jobs {
+        assert_eq!(job["kind"], "waiting");
+        // The reader's requests are of 64 KiB and the seeker's come between: alone each is as quick or quicker.
+        let (alone, here) = (job["alone"].as_f64().unwrap(), job["default"]["amount"].as_f64().unwrap());
+        assert!(alone > 0.0 && alone <= here * 1.05, "{job}");
+    }
 }
 
 #[test]
 fn mistakes_are_one_line() {
     for (args, message) in [
-        (&["tenants", "--foreground", "servce"][..], "no job 'servce'; there are service, nightly, scrub"),
+        (&["tenants", "--for", "servce"][..], "no job 'servce'; there are service, nightly, scrub"),
         (&["tenants", "--against", "mq-deadlin"], "did you mean 'mq-deadline'?"),
         (&["tenants", "--budget", "0s"], "'--budget=0s' is zero"),
+        (&["tenants", "--goal", "latency"], "it is now starts or waits"),
+        (&["tenants", "--goal", "speed"], "there are even, starts, rates, waits and bulk"),
         (&["tenant"], "did you mean the workload 'tenants'?"),
     ] {
         let said = refused(args);
@@ -170,9 +203,9 @@ fn what_experts_agree_on_comes_out_whatever_the_seed() {
             let short = ["--runtime", "200ms", "--rounds", "1", "--sched", "none,mq-deadline,kyber,bfq"];
             args.extend(if all { &["--budget", "8s"][..] } else { &short[..] });
             let json: Value = serde_json::from_str(&text(&args)).unwrap();
-            let best = json["best_in_kernel"].as_str().unwrap();
+            let best = json["winner"].as_str().unwrap();
             let scheduler = best.split(',').next().unwrap();
-            println!("{load} on {disk}, seed {seed}: {best}; of all, {}", json["winner"]);
+            println!("{load} on {disk}, seed {seed}: {best}");
             if !wanted.contains(&scheduler) {
                 wrong.push(format!("{load} on {disk}, seed {seed}: {best}, not {wanted:?}"));
             }

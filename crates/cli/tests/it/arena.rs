@@ -79,7 +79,7 @@ fn parts_and_interruptions_give_the_bytes_of_the_whole() {
 fn people_read_schedulers_and_cells_and_the_page_has_maps() {
     let place = Place::new();
     let text = place.arena(&["--report", "page.html"]);
-    assert!(text.starts_with("3 loads, 2 disks, seed 1. Regret: "), "{text}");
+    assert!(text.starts_with("3 loads, 2 disks, seed 1.\nRegret: "), "{text}");
     for word in ["mean regret", "of 6", "queries.fio", "sata_ssd"] {
         assert!(text.contains(word), "{word}: {text}");
     }

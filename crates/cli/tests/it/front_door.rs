@@ -228,7 +228,7 @@ fn each_mistake_of_a_newcomer_gets_a_line_that_helps() {
         (&["run", ""], "a value is required for '[JOB|TRACE]' but none was supplied"),
         (
             &["advise", "job.fio", "--goal", "speed"],
-            "[possible values: latency, throughput, fairness, balanced]",
+            "there are even, starts, rates, waits and bulk",
         ),
         (&["advise", "job.fio", "--budget", "-5s"], "--budget -5s: a value below zero has no meaning here"),
         (&["sweep", "job.fio", "--seeds", "0"], "0 is not in 1..=4294967295"),

@@ -76,7 +76,7 @@ fn who_is_limited_and_keeps_the_disk_idle_is_warned_about() {
             "--rounds",
             "1",
             "--goal",
-            "throughput",
+            "bulk",
             "--against",
             sched,
         ];
@@ -85,10 +85,10 @@ fn who_is_limited_and_keeps_the_disk_idle_is_warned_about() {
         String::from_utf8(out.stdout).unwrap()
     };
     let is_warned = |text: &str| {
-        let verdict = text.lines().find(|l| l.starts_with("Use ") || l.starts_with("Stay ")).unwrap();
+        let answer = text.lines().next().unwrap();
         (
-            verdict.contains("Use bfq") || verdict.contains("with bfq"),
-            text.contains("Warning: bfq kept the disk idle for "),
+            answer.contains(": use bfq") || answer.contains("with bfq"),
+            text.replace("\n  ", " ").contains("Warning: bfq kept the disk idle for "),
         )
     };
     let text = advise(&limited, "bfq");

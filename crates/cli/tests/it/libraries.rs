@@ -223,8 +223,9 @@ fn a_library_is_a_row_beside_the_built_in_ones() {
         "1",
     ]);
     assert_eq!(grid.lines().filter(|row| row.contains("upwards")).count(), 2, "{grid}");
-    let advice = said(&["advise", "job.fio", "--sched", "./libupwards.so,bfq", "--rounds", "1"]);
-    let place = |name: &str| advice.lines().find(|l| l.starts_with(name)).map(|l| l.contains(" the lab "));
+    let advice = said(&["advise", "job.fio", "--sched", "./libupwards.so,bfq", "--rounds", "1", "--details"]);
+    let rows = || advice.lines().skip_while(|l| !l.starts_with("candidate "));
+    let place = |name: &str| rows().find(|l| l.starts_with(name)).map(|l| l.contains(" the lab "));
     assert_eq!((place("upwards "), place("bfq ")), (Some(true), Some(false)), "{advice}");
     assert!(!advice.contains("--sched upwards"), "no server takes it: {advice}");
 }

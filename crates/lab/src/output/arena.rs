@@ -63,8 +63,8 @@ pub fn human(arena: &Arena, cells: &[Option<arena::Cell>], coloured: bool) -> St
     let all = summaries(arena, &regrets);
     let order = by_mean(&all);
     let mut text = format!(
-        "{}, {}, {}. Regret: the satisfaction of the best\n\
-         scheduler over that of this one. 1.00: the best; 2.00: jobs get half of that.\n\n",
+        "{}, {}, {}.\n\
+         Regret: the best scheduler's satisfaction over this one's; 1.00 is the best.\n\n",
         counted(arena.loads.len(), "load"),
         counted(arena.settings.len(), "disk"),
         seeds(arena)
@@ -136,7 +136,7 @@ fn summary_table(arena: &Arena, all: &[Summary], order: &[usize], done: usize) -
         columns: vec![
             ("scheduler", Best::None),
             least("mean regret"),
-            least("9 of 10 below"),
+            least("p90"),
             least("worst"),
             ("best in", Best::Most),
         ],

@@ -506,7 +506,8 @@ impl<'a> Asked<'a> {
 }
 
 /// How the jobs of a load fared in a run.
-pub(crate) fn judged(load: &Load, alone: &Alone, outcome: &Outcome) -> Run {
+#[must_use]
+pub fn judged(load: &Load, alone: &Alone, outcome: &Outcome) -> Run {
     let job = |j: usize| {
         let got = got(load, j, outcome);
         let satisfaction = load.of_job(j, &got, alone);

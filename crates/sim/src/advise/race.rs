@@ -226,12 +226,16 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// The entrants that are confirmed: the base, the best, the leader, and those that contend, if they are
-    /// no more than four.
+    /// The entrants that are confirmed: the base, the best, the leader, and the first four that contend. Where
+    /// none is ahead of the base by more than is worth a change, nothing is to be confirmed.
     fn finalists(&self) -> Vec<usize> {
-        let mut all = vec![0, self.race.best, self.race.leader];
-        let contenders = self.contenders();
-        all.extend(contenders.into_iter().take(KEPT));
+        let mean = |e: usize| Mean::of(&self.logs(e)).mean;
+        let is_ahead = mean(self.race.best) - mean(0) > libm::log(NEAR);
+        let mut all = vec![0];
+        if is_ahead {
+            all.extend([self.race.best, self.race.leader]);
+            all.extend(self.contenders().into_iter().take(KEPT));
+        }
         all.sort_unstable();
         all.dedup();
         all

@@ -42,7 +42,7 @@ pub struct Verdict {
     pub rows: Vec<Row>,
     /// How many times as satisfied the load is under the compared candidate.
     pub load: Ratio,
-    /// The number of fresh seeds that confirm it.
+    /// The number of seeds of both: fresh ones if the compared candidate was confirmed.
     pub seeds: usize,
     /// The candidates that a floor bars, with the job and the floor.
     pub barred: Vec<(usize, usize, Floor)>,
@@ -86,7 +86,7 @@ impl Advice {
             compared,
             rows: (0..self.load.parties.len()).map(row).collect(),
             load: against.load,
-            seeds: self.book.standings[compared].fresh.len(),
+            seeds: self.book.told(compared).len(),
             barred: others().filter_map(barred).collect(),
             as_good: std::iter::once(0).chain(others()).filter(is_as_good).collect(),
             better_own: self.better_own.map(|own| (own, self.book.against(own, self.winner).load)),

@@ -4,9 +4,10 @@
 //! files of all jobs are laid out as in the load, and the others do not begin. Jobs that differ by nothing but
 //! their names are run once.
 
-use super::{Got, Load, got};
+use super::got::of_clients;
+use super::{Got, Load};
 use crate::engine::Scenario;
-use crate::job::{Job, JobFile};
+use crate::job::{Job, JobFile, Program};
 use crate::metrics::{Outcome, Result};
 use crate::parallel;
 use crate::simulate;
@@ -38,7 +39,9 @@ impl Alone {
             let (job, scheduler) = (distinct[i / SCHEDULERS.len()], SCHEDULERS[i % SCHEDULERS.len()]);
             let outcome = simulate(&scenario(load, base, job, scheduler))?;
             work(&outcome);
-            Ok(got(load, job, &outcome))
+            let number = if is_task(&load.jobs.jobs[job]) { 0 } else { job };
+            let clients: Vec<_> = outcome.clients.iter().filter(|c| c.job == number).collect();
+            Ok(of_clients(load, job, &outcome, &clients))
         });
         let runs: Vec<Got> = runs.into_iter().collect::<Result<_>>()?;
         let best = |job: usize| {
@@ -73,7 +76,12 @@ fn first_like(jobs: &JobFile, job: usize) -> usize {
     (0..job).find(|&other| plain(&jobs.jobs[other]) == this).unwrap_or(job)
 }
 
-/// A run in which one clone of one job begins.
+/// Whether it replays a task of a trace, on the disk itself, at times that are recorded.
+fn is_task(job: &Job) -> bool {
+    job.program == Some(Program::Trace)
+}
+
+/// A run in which one clone of one job begins. Of a trace only that task is there.
 fn scenario(load: &Load, base: &Scenario, job: usize, scheduler: &str) -> Scenario {
     let mut jobs = load.jobs.clone();
     for (i, other) in jobs.jobs.iter_mut().enumerate() {
@@ -81,6 +89,9 @@ fn scenario(load: &Load, base: &Scenario, job: usize, scheduler: &str) -> Scenar
         other.startdelay = if i == job { Duration::ZERO } else { load.span + Duration::from_secs(1) };
     }
     jobs.jobs[job].numjobs = 1;
+    if is_task(&jobs.jobs[job]) {
+        jobs.jobs = vec![jobs.jobs.swap_remove(job)];
+    }
     let config = preset(scheduler).map(|p| (p.config)()).expect("a built-in scheduler");
     Scenario { jobs, scheduler: scheduler.to_owned(), config, time_max: Some(load.span), ..base.clone() }
 }

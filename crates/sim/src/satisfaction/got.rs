@@ -21,12 +21,16 @@ pub struct Got {
 /// What a job of a load got.
 #[must_use]
 pub fn got(load: &Load, job: usize, outcome: &Outcome) -> Got {
-    let clients: Vec<&ClientStats> = outcome.clients.iter().filter(|c| c.job == job).collect();
+    of_clients(load, job, outcome, &outcome.clients.iter().filter(|c| c.job == job).collect::<Vec<_>>())
+}
+
+/// What a job of a load got whose clients these are.
+pub(super) fn of_clients(load: &Load, job: usize, outcome: &Outcome, clients: &[&ClientStats]) -> Got {
     let of = &load.jobs.jobs[job];
     match load.parties[job].kind {
-        Kind::Start => start(load.span, outcome, &clients),
-        Kind::Paced => paced(of, &clients),
-        Kind::Waiting => waiting(load.span, &clients),
+        Kind::Start => start(load.span, outcome, clients),
+        Kind::Paced => paced(of, clients),
+        Kind::Waiting => waiting(load.span, clients),
         Kind::Bulk => {
             let figures: Vec<f64> = clients.iter().map(|c| real(c.bandwidth())).collect();
             Got { amount: figures.iter().sum(), figures, is_cut: false }
