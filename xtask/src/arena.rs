@@ -118,7 +118,9 @@ fn by_class(cells: &[Cell]) -> String {
             summed_up(all).map(shown).join(", ")
         };
         let _ = write!(text, " {} |", of(&|_| true));
-        CLASSES.iter().for_each(|class| _ = write!(text, " {} |", of(&|c| class.1.contains(&c.disk.as_str()))));
+        CLASSES
+            .iter()
+            .for_each(|class| _ = write!(text, " {} |", of(&|c| class.1.contains(&c.disk.as_str()))));
         let best = cells.iter().filter(|c| c.regrets[s] < EQUAL).count();
         let _ = writeln!(text, " {best} of {} |", cells.len());
     }
@@ -154,8 +156,11 @@ fn good_and_bad(cells: &[Cell]) -> String {
         };
         let mut worst: Vec<&Cell> = cells.iter().collect();
         worst.sort_by(|a, b| b.regrets[s].total_cmp(&a.regrets[s]));
-        let worst: Vec<String> =
-            worst.iter().take(3).map(|c| format!("{} on {} {}", c.load, c.disk, shown(c.regrets[s]))).collect();
+        let worst: Vec<String> = worst
+            .iter()
+            .take(3)
+            .map(|c| format!("{} on {} {}", c.load, c.disk, shown(c.regrets[s])))
+            .collect();
         let (good, bad) = (list(&mut of.iter()), list(&mut of.iter().rev()));
         let _ = writeln!(text, "| {name} | {good} | {bad} | {} |", worst.join(", "));
     }
@@ -215,9 +220,16 @@ mod tests {
                         | 1.00 / 1.00 / 1.00 / 30.0 | **1.00 / 1.00 / 1.00 / 1.00** | **1.00 / 1.00 / 1.00 / 1.00** |\n";
         assert_eq!(row("a", &cells), expected);
         assert!(map(&cells).contains(expected), "what is checked is a line of the page");
-        assert!(by_class(&cells).contains("| none | 2.45, 9.00, 9.00 | 3.30, 9.00, 9.00 |"), "{}", by_class(&cells));
+        assert!(
+            by_class(&cells).contains("| none | 2.45, 9.00, 9.00 | 3.30, 9.00, 9.00 |"),
+            "{}",
+            by_class(&cells)
+        );
         let bad = good_and_bad(&cells);
-        assert!(bad.contains("| kyber | a 3.11, b 9.00 | b 9.00, a 3.11 | a on nvme 30.0, b on nas2020 9.00,"), "{bad}");
+        assert!(
+            bad.contains("| kyber | a 3.11, b 9.00 | b 9.00, a 3.11 | a on nvme 30.0, b on nas2020 9.00,"),
+            "{bad}"
+        );
     }
 
     #[test]

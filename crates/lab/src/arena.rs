@@ -109,7 +109,12 @@ mod tests {
             assert!(!names.contains(w.name), "{} is another workload, too", w.name);
         }
         for w in loads() {
-            assert!(w.about.len() > 20 && w.text.contains(&format!("# {}.", w.about)), "{}: {}", w.name, w.about);
+            assert!(
+                w.about.len() > 20 && w.text.contains(&format!("# {}.", w.about)),
+                "{}: {}",
+                w.name,
+                w.about
+            );
         }
     }
 

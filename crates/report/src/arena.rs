@@ -147,8 +147,13 @@ impl Maps {
         }
         all.sort_by(|a, b| b.0.total_cmp(&a.0));
         let worst = all.iter().take(3).filter(|c| c.0 >= SHADES[0]);
-        let worst: Vec<String> = worst.map(|(r, load, disk)| format!("{load} on {disk} {}", shown(*r))).collect();
-        if worst.is_empty() { "It is the best everywhere.".to_owned() } else { format!("Worst: {}.", worst.join("; ")) }
+        let worst: Vec<String> =
+            worst.map(|(r, load, disk)| format!("{load} on {disk} {}", shown(*r))).collect();
+        if worst.is_empty() {
+            "It is the best everywhere.".to_owned()
+        } else {
+            format!("Worst: {}.", worst.join("; "))
+        }
     }
 }
 

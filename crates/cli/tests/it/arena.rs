@@ -4,10 +4,19 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 const LOADS: [(&str, &str); 3] = [
-    ("queries.fio", "[global]\nruntime=200ms\ntime_based\nsize=64m\ndirect=1\n\
-                     [queries]\nrw=randread\nbs=16k\nthinktime=2ms\n[copy]\nrw=read\nbs=256k\n"),
-    ("streams.fio", "[streams]\nrw=read\nbs=128k\nsize=64m\ndirect=1\nnumjobs=3\nruntime=200ms\ntime_based\n"),
-    ("start.fio", "[shell]\n#!fh_workload=startup:bash\n[copy]\nrw=read\nbs=256k\nsize=64m\nruntime=300ms\ntime_based\n"),
+    (
+        "queries.fio",
+        "[global]\nruntime=200ms\ntime_based\nsize=64m\ndirect=1\n\
+                     [queries]\nrw=randread\nbs=16k\nthinktime=2ms\n[copy]\nrw=read\nbs=256k\n",
+    ),
+    (
+        "streams.fio",
+        "[streams]\nrw=read\nbs=128k\nsize=64m\ndirect=1\nnumjobs=3\nruntime=200ms\ntime_based\n",
+    ),
+    (
+        "start.fio",
+        "[shell]\n#!fh_workload=startup:bash\n[copy]\nrw=read\nbs=256k\nsize=64m\nruntime=300ms\ntime_based\n",
+    ),
 ];
 const CELLS: usize = 3 * 2;
 
@@ -32,7 +41,8 @@ impl Place {
 
     /// stdout of a small arena.
     fn arena(&self, more: &[&str]) -> String {
-        let small = ["queries.fio", "streams.fio", "start.fio", "--disk", "nas2020,sata_ssd", "--sched", "none,bfq"];
+        let small =
+            ["queries.fio", "streams.fio", "start.fio", "--disk", "nas2020,sata_ssd", "--sched", "none,bfq"];
         let out = self.run(&[&small, more].concat());
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()

@@ -165,7 +165,9 @@ fn cell_table<'a>(arena: &'a Arena, done: &Done<'_>, with_regret: bool) -> Table
 /// A line for each job of each cell under each scheduler.
 #[must_use]
 pub fn csv(arena: &Arena, cells: &[Option<arena::Cell>]) -> String {
-    let mut text = "load,disk,scheduler,set,satisfaction,regret,job,kind,job_satisfaction,unit,alone,got,cut\n".to_owned();
+    let mut text =
+        "load,disk,scheduler,set,satisfaction,regret,job,kind,job_satisfaction,unit,alone,got,cut\n"
+            .to_owned();
     for (i, cell) in done(cells) {
         let (load, disk) = names(arena, i);
         let regrets = cell.regrets();

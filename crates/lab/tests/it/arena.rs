@@ -61,8 +61,8 @@ fn a_small_arena_is_as_it_was() {
     }
 }
 
-/// The figures of all formats are those of the cells: a regret of 1 in each cell, satisfactions whose ratio it
-/// is, a load that is as satisfied as its jobs.
+/// The figures of all formats are those of the cells: satisfactions whose ratio is the regret, a load that is
+/// as satisfied as its jobs.
 #[test]
 fn all_formats_say_what_the_cells_are() {
     let arena = arena();
@@ -82,10 +82,12 @@ fn all_formats_say_what_the_cells_are() {
             let product: f64 = jobs.iter().map(|j| number(&j["satisfaction"])).product();
             near(product.powf(0.25), number(&s["satisfaction"]));
         }
-        let kinds: Vec<&str> = cell["jobs"].as_array().unwrap().iter().map(|j| j["kind"].as_str().unwrap()).collect();
+        let kinds: Vec<&str> =
+            cell["jobs"].as_array().unwrap().iter().map(|j| j["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["paced", "waiting", "bulk", "start"]);
     }
-    let worst: Vec<f64> = json["schedulers"].as_array().unwrap().iter().map(|s| number(&s["worst_regret"])).collect();
+    let worst: Vec<f64> =
+        json["schedulers"].as_array().unwrap().iter().map(|s| number(&s["worst_regret"])).collect();
     let csv = output::csv(&arena, &cells);
     for (scheduler, worst) in ["none", "bfq"].iter().zip(worst) {
         let rows = csv.lines().filter(|l| l.split(',').nth(2) == Some(scheduler));
@@ -114,5 +116,9 @@ fn the_text_for_people_fits_a_terminal() {
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     let none = output::human(&arena, &vec![None; arena.count()], false);
     assert!(none.ends_with("No cell is done.\n"), "{none}");
-    assert!(output::page(&arena, &vec![None; arena.count()], "x").html().contains("480 of 480 cells are not done"));
+    assert!(
+        output::page(&arena, &vec![None; arena.count()], "x")
+            .html()
+            .contains("480 of 480 cells are not done")
+    );
 }

@@ -180,7 +180,8 @@ impl Arena {
         let place = self.place(i);
         let (jobs, setting) = (&self.loads[place.load], &self.settings[place.setting]);
         if let Some(late) = jobs.jobs.iter().find(|job| job.wave > 0 || job.wait_for.is_some()) {
-            let message = "it waits for another job to end; in the arena all run beside each other".to_owned();
+            let message =
+                "it waits for another job to end; in the arena all run beside each other".to_owned();
             return Err(SimError::Job { job: late.name.clone(), message });
         }
         let mut is_nvme = false;

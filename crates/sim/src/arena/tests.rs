@@ -12,7 +12,8 @@ use std::sync::Mutex;
 
 const COPY_AND_QUERIES: &str = "[global]\nruntime=200ms\ntime_based\nsize=64m\ndirect=1\n\
     [queries]\nrw=randread\nbs=16k\nthinktime=2ms\n[copy]\nrw=read\nbs=256k\n";
-const STREAMS: &str = "[streams]\nrw=read\nbs=128k\nsize=64m\ndirect=1\nnumjobs=3\nruntime=200ms\ntime_based\n";
+const STREAMS: &str =
+    "[streams]\nrw=read\nbs=128k\nsize=64m\ndirect=1\nnumjobs=3\nruntime=200ms\ntime_based\n";
 
 fn arena(disks: &[&str], schedulers: &[&'static str]) -> Arena {
     let setting = |name: &&str| Setting {
