@@ -128,9 +128,9 @@ impl Arena {
         Place { load: i % loads, setting: i / loads }
     }
 
-    /// Runs the cells of a part on `threads` threads; their number does not change the cells. A cell is `None`
-    /// if it is in another part, or was not begun because [`Keep::is_over`]. `done` is called with the number
-    /// of finished cells.
+    /// Runs the cells of a part on `threads` threads; their number does not change the cells. A cell is
+    /// `None` if it is in another part, or was not begun because [`Keep::is_over`]. `done` is called with the
+    /// number of finished cells.
     ///
     /// # Errors
     /// The first cell that cannot be run, such as a load that does not fit a disk.

@@ -92,7 +92,7 @@ fn parts_together_are_the_whole_whatever_the_threads() {
     }
 }
 
-/// A place in memory that is over after so many results.
+/// A place in memory that is over after `most` results.
 #[derive(Default)]
 struct Memory {
     known: BTreeMap<String, String>,
