@@ -1,6 +1,6 @@
 //! `cargo xtask docs`: the parts of `docs/schedulers` that are measured, that of `docs/nvme.md`
 //! ([`defaults`]), the first picture of the README ([`hero`]), those of `docs/sweep.md` ([`grid`]), and those
-//! of `docs/revived.md` ([`revived`]).
+//! of `docs/revived.md` ([`revived`]), and the measured part of `docs/arena.md` ([`arena`]).
 //!
 //! In `docs/schedulers` two kinds, from runs of the `fairhead` binary with seed 1, so the same bytes every
 //! time:
@@ -11,12 +11,13 @@
 //! - in each scheduler's own page, behind the line [`MARK`]: a table of these jobs, and where the head is
 //!   while one of them runs.
 //!
-//! `--check` compares instead of writing: everything of one tunable for each scheduler, and one load of
-//! `docs/nvme.md`, which takes a minute.
+//! `--check` compares instead of writing: everything of one tunable for each scheduler, one load of
+//! `docs/nvme.md`, and one of `docs/arena.md`, which takes some minutes.
 //!
 //! What this does not do: choose values that make a tunable look good. They are multiples of the default, or
 //! the same few for all.
 
+use crate::arena;
 use crate::defaults;
 use crate::dist;
 use crate::grid;
@@ -127,6 +128,8 @@ pub(crate) enum Part {
     Hero,
     /// The pictures of a sweep.
     Grid,
+    /// The map of schedulers over loads and disks.
+    Arena,
     /// Schedulers in a running Linux, from what was measured there.
     Revived,
     /// Nothing: what there is of the first tunable of each scheduler is compared.
@@ -151,8 +154,11 @@ pub(crate) fn run(part: Part) -> Result<Outcome, String> {
     if matches!(part, Part::All | Part::Defaults | Part::Check) {
         defaults::make(&lab.program, check, &mut files)?;
     }
-    for (page, presets) in
-        PAGES.iter().filter(|_| !matches!(part, Part::Defaults | Part::Hero | Part::Grid | Part::Revived))
+    if matches!(part, Part::All | Part::Arena | Part::Check) {
+        arena::make(&lab.program, check, &mut files)?;
+    }
+    let has_pages = !matches!(part, Part::Defaults | Part::Hero | Part::Grid | Part::Arena | Part::Revived);
+    for (page, presets) in PAGES.iter().filter(|_| has_pages)
     {
         let sched = presets[presets.len() - 1];
         let tunables = if MODELS.contains(page) { Vec::new() } else { lab.tunables(sched)? };

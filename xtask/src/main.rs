@@ -10,7 +10,7 @@
 //! cargo xtask ci                    as test
 //! cargo xtask bench [--check | --instructions]   instructions per request and requests per second → bench/RESULTS.md; or only the limits; or without the seconds, for a busy machine
 //! cargo xtask fuzz [--minutes N] [TARGET…]   fuzzing, 10 minutes per target unless told otherwise
-//! cargo xtask docs [tunables|pages|defaults|hero|grid|revived|--check]  what is measured in docs/schedulers and docs/nvme.md, and pictures of other pages; or only whether a part of it is as it would be made
+//! cargo xtask docs [tunables|pages|defaults|hero|grid|arena|revived|--check]  what is measured in docs/schedulers, docs/nvme.md and docs/arena.md, and pictures of other pages; or only whether a part of it is as it would be made
 //! cargo xtask docs --book            the documents as a book, by mdBook → target/book
 //! cargo xtask page [--check]        the lab as one HTML page → target/page; or also whether it works, in Node.js and Chromium
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
@@ -36,6 +36,7 @@
 //! No dependencies: a bare clone builds this in a second or two, before anything else can go wrong.
 
 mod api;
+mod arena;
 mod bench;
 mod book;
 mod c_api;
@@ -78,7 +79,7 @@ use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test [--all | --quick [CRATE…] | --nightly [STEP]] | ci | step NAME | lanes | record | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test [--kernel SERIES|FOLDER] | kernel guest [FOLDER] | kernel compare LAB.csv GUEST.csv [--list PERCENT] [--check] | kernel package | kernel debug | kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test [--all | --quick [CRATE…] | --nightly [STEP]] | ci | step NAME | lanes | record | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | hero | grid | arena | revived | --check | --book] | page [--check] | figures [--check] | api [--check] | ffi | crates | python | debian | dist [--deb | --static | --c-api [PREFIX] | --wheel] | mutants [COUNT [SEED]] [--rules] [--within PATH] [--again FILE] | kernel test [--kernel SERIES|FOLDER] | kernel guest [FOLDER] | kernel compare LAB.csv GUEST.csv [--list PERCENT] [--check] | kernel package | kernel debug | kernel stress --hours N | --rounds N [--shift N] [--kernel SERIES|FOLDER] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = env::args_os().skip(1).collect();
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
         ["docs", "defaults"] => docs::run(docs::Part::Defaults).map(|outcome| println!("{outcome}")),
         ["docs", "hero"] => docs::run(docs::Part::Hero).map(|outcome| println!("{outcome}")),
         ["docs", "grid"] => docs::run(docs::Part::Grid).map(|outcome| println!("{outcome}")),
+        ["docs", "arena"] => docs::run(docs::Part::Arena).map(|outcome| println!("{outcome}")),
         ["docs", "revived"] => docs::run(docs::Part::Revived).map(|outcome| println!("{outcome}")),
         ["docs", "--book"] => book::make().map(|outcome| println!("{outcome}")),
         ["docs", "--check"] => docs::run(docs::Part::Check).map(|outcome| println!("{outcome}")),

@@ -12,6 +12,7 @@
 
 mod advise;
 mod apply;
+mod arena;
 mod args;
 mod calibrate;
 mod confine;
@@ -81,6 +82,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Run(args) => run::run(&args.with_fios_output()),
         Command::Advise(args) => advise::advise(&args),
         Command::Sweep(args) => sweep::sweep(&args),
+        Command::Arena(args) => arena::arena(&args),
         Command::Ladder(args) => ladder::ladder(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Trace(args) => trace::trace(&args),

@@ -1,6 +1,7 @@
-//! The built-in workloads: the example job files, the loads behind the numbers of `doctor`, and the programs
-//! that jobs can name.
+//! The built-in workloads: the example job files, the loads behind the numbers of `doctor`, those of the
+//! arena, and the programs that jobs can name.
 
+use fairhead_lab::arena;
 use fairhead_lab::workloads::{WORKLOADS, Workload};
 use fairhead_machine::lab::LOADS;
 
@@ -20,10 +21,10 @@ pub(crate) const PROGRAMS: &[(&str, &str)] = &[
     ("startup:bash", "for a shell that exits at once: 41 reads, an assumption"),
 ];
 
-/// All workloads: the examples, and the loads behind the numbers of `doctor`.
+/// All workloads: the examples, the loads behind the numbers of `doctor`, those of the arena.
 pub(crate) fn all() -> impl Iterator<Item = Workload> {
     let of_doctor = LOADS.iter().map(|l| Workload { name: l.name, about: l.about, text: l.text });
-    WORKLOADS.iter().copied().chain(of_doctor)
+    WORKLOADS.iter().copied().chain(of_doctor).chain(arena::loads())
 }
 
 /// The workload of that name.

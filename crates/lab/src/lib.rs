@@ -31,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arena;
 mod error;
 pub mod output;
 pub mod plan;

@@ -17,13 +17,15 @@
 //! them, each with its numbers in a table. It can be read without colour (letters, dashes), without a mouse,
 //! without a script and on paper.
 //!
-//! **A sweep** has a page of its own ([`grid`]): lines, heat maps, and the front of throughput and wait.
+//! **A sweep** has a page of its own ([`grid`]): lines, heat maps, and the front of throughput and wait. **The
+//! arena** has one, too ([`arena`]): a heat map of regrets for each scheduler.
 //!
 //! **Figures** are not computed here. They come from [`fairhead_sim::metrics`] and [`fairhead_sim::advise`],
 //! with the words of the terminal's tables.
 
 #![forbid(unsafe_code)]
 
+pub mod arena;
 #[cfg(test)]
 mod boxes;
 pub mod grid;

@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+pub mod arena;
 mod engine;
 mod error;
 mod event;

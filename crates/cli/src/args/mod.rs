@@ -1,5 +1,6 @@
 //! What can be written on the command line. Parsing only: what the words mean is settled in `plan`.
 
+mod arena;
 mod common;
 mod help;
 mod lab;
@@ -8,6 +9,7 @@ mod machine;
 mod mistakes;
 mod recorded;
 
+pub(crate) use arena::{ArenaArgs, ArenaFormat};
 pub(crate) use common::{DISK, Format, ReportFormat, SweepFormat, TableFormat};
 pub(crate) use lab::{
     AdviseArgs, Goal, LadderArgs, RecordingArgs, ReplayArgs, ReplayFit, ReplayMode, ReproduceArgs, RunArgs,
@@ -60,6 +62,8 @@ pub(crate) enum Command {
     /// Simulate every combination of schedulers, tunables, disks and seeds, and write a row of figures for
     /// each.
     Sweep(SweepArgs),
+    /// Run many loads on many disks under several schedulers, and report how far each is from the best.
+    Arena(ArenaArgs),
     /// Turn BFQ's heuristics on one by one and report what each gains.
     Ladder(LadderArgs),
     /// Simulate published measurements and compare the results with them, number by number.

@@ -17,6 +17,7 @@ mod vhost_guest;
 
 mod advise;
 mod apply;
+mod arena;
 mod apply_ranges;
 mod calibrate;
 mod command_line;

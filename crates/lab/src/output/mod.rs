@@ -4,6 +4,7 @@
 //! run gives the same bytes.
 
 pub mod advice;
+pub mod arena;
 pub mod books;
 pub mod csv;
 mod fio;

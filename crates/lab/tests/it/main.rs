@@ -1,4 +1,5 @@
 //! The integration tests, in one program.
 
+mod arena;
 mod outside_groups;
 mod question;

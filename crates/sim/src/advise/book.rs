@@ -3,7 +3,7 @@
 use super::statistics::{Mean, Ratio};
 use crate::job::Kind;
 use crate::resumable::Line;
-use crate::satisfaction::{LEAST, Party};
+use crate::satisfaction::{Alone, LEAST, Load, Party};
 use fairhead_core::Duration;
 
 /// The probability of the reported intervals.
@@ -36,6 +36,18 @@ pub struct Run {
     pub jobs: Vec<Fared>,
     /// The cost of the run, as [`work`](super::work) reckons.
     pub work: Duration,
+}
+
+impl Run {
+    /// What one clone of each job gets alone, where each is satisfied.
+    #[must_use]
+    pub fn alone(load: &Load, alone: &Alone) -> Self {
+        let job = |j| {
+            let got = alone.got(j);
+            Fared { amount: got.amount, satisfaction: 1.0, is_cut: got.is_cut }
+        };
+        Self { jobs: (0..load.parties.len()).map(job).collect(), work: Duration::ZERO }
+    }
 }
 
 /// The numbers as the bits of floating-point numbers, then the work.
