@@ -25,9 +25,9 @@ pub(super) fn check() -> Result<Outcome, String> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).map_err(|e| format!("Cargo.toml: {e}"))?;
     dist::write(&place.join("Cargo.toml"), alone(&manifest).as_bytes())?;
     dist::write(&place.join("crates/core/README.md"), b"")?;
-    for name in ["Cargo.toml", "src"] {
+    for name in ["Cargo.toml", "src", "tests"] {
         let to = place.join("crates/core").join(name);
-        capture(command("cp", "-r").arg(format!("crates/core/{name}")).arg(to))?;
+        capture(command("cp", "-rL").arg(format!("crates/core/{name}")).arg(to))?;
     }
     let first = test(&place)?;
     let file = place.join(FILE);
