@@ -37,6 +37,7 @@ mod alloc;
 mod closed_loop;
 mod confirm;
 mod simulate;
+#[cfg(feature = "live")]
 mod waiting;
 mod work;
 
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         [how @ ("run-batches" | "run-singly"), name, numbers @ ..] if numbers.len() == 4 => {
             batches(how, name, numbers)
         }
+        #[cfg(feature = "live")]
         [how @ ("waiting" | "crowd"), name, clients, requests] => {
             match (preset(name), clients.parse(), requests.parse()) {
                 (Some(preset), Ok(clients), Ok(requests)) if *how == "waiting" || clients > 0 => {
@@ -81,6 +83,10 @@ fn main() -> ExitCode {
                     "{how}: no such preset, or no number that it takes: {name} {clients} {requests}"
                 )),
             }
+        }
+        #[cfg(not(feature = "live"))]
+        [how @ ("waiting" | "crowd"), ..] => {
+            misuse(&format!("{how}: this program was compiled without the feature live, which has it"))
         }
         ["simulate", name, seconds] => match (preset(name), seconds.parse()) {
             (Some(preset), Ok(seconds)) if seconds > 0 => {
