@@ -87,8 +87,8 @@ fn published(unpacked: &Path) -> Result<Vec<(String, String)>, String> {
 mod tests {
     use super::*;
 
-    /// Of a package that is not among them cargo would warn, and other lines of the manifest name folders that
-    /// are not there.
+    /// Of a package that is not among them cargo would warn, and other lines of the manifest name folders
+    /// that are not there.
     #[test]
     fn the_packages_have_the_profiles_of_the_workspace_and_nothing_else_of_it() {
         let kept = profiles(&root().join("Cargo.toml")).expect("a manifest");

@@ -1,5 +1,6 @@
-//! `fairhead try` in real time: a disk that goes away, whose name another test may not have meanwhile; and two
-//! readers, whose rates are compared.
+//! `fairhead try` in real time: a disk that goes away, whose name another test may not have meanwhile;
+//! sections of a job file, whose processes are looked at while they live; two readers, whose rates are
+//! compared.
 
 #![allow(clippy::disallowed_methods, reason = "turns are of real time")]
 
@@ -23,6 +24,31 @@ fn a_disk_that_goes_away_ends_the_trial() {
     assert_eq!((out.status.code(), said(&out)), (Some(1), line));
     // Another test may have the device by now.
     std::mem::forget(disk);
+}
+
+/// Requests are those of a section, also the last ones, whose events are read when the jobs have ended. On a
+/// machine that is late, a process may have ended before its section was read.
+#[test]
+fn every_row_of_a_job_file_is_one_of_its_sections() {
+    let folder = tempfile::tempdir().unwrap();
+    if Command::new("fio").arg("--version").output().is_err() {
+        return eprintln!("skipped: no fio");
+    }
+    let Some(disk) = disk(folder.path()) else { return };
+    let job = folder.path().join("job.fio");
+    let text = format!(
+        "[global]\nfilename=/dev/{}\ndirect=1\ntime_based\nruntime=600\nthinktime=500\n\
+         [a]\nrw=read\nbs=64k\n[b]\nrw=randread\nbs=4k\n",
+        disk.0
+    );
+    std::fs::write(&job, text).unwrap();
+    let out = try_on(&disk, &["bfq", "--job", job.to_str().unwrap(), "-t", "8s", "--turn", "2s", "--json"]);
+    assert!(out.status.success(), "{}", said(&out));
+    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let rows = value["rows"].as_array().unwrap().iter();
+    let mut names: Vec<&str> = rows.map(|r| r["name"].as_str().unwrap_or("all")).collect();
+    names.dedup();
+    assert_eq!(names, ["a", "b", "all"], "{value:#}");
 }
 
 /// Two sequential readers on a rotating disk: under none the head goes to and fro, and bfq lets each read

@@ -187,27 +187,3 @@ fn each_mistake_is_one_line() {
     assert!(said(&out).contains("max_sectors_kb: Invalid argument"), "{}", said(&out));
     assert_eq!(disk.all(), before);
 }
-
-/// Requests are those of a section, also the last ones, whose events are read when the jobs have ended.
-#[test]
-fn every_row_of_a_job_file_is_one_of_its_sections() {
-    let folder = tempfile::tempdir().unwrap();
-    if Command::new("fio").arg("--version").output().is_err() {
-        return eprintln!("skipped: no fio");
-    }
-    let Some(disk) = disk(folder.path()) else { return };
-    let job = folder.path().join("job.fio");
-    let text = format!(
-        "[global]\nfilename=/dev/{}\ndirect=1\ntime_based\nruntime=600\nthinktime=500\n\
-         [a]\nrw=read\nbs=64k\n[b]\nrw=randread\nbs=4k\n",
-        disk.0
-    );
-    std::fs::write(&job, text).unwrap();
-    let out = try_on(&disk, &["bfq", "--job", job.to_str().unwrap(), "-t", "8s", "--turn", "2s", "--json"]);
-    assert!(out.status.success(), "{}", said(&out));
-    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
-    let rows = value["rows"].as_array().unwrap().iter();
-    let mut names: Vec<&str> = rows.map(|r| r["name"].as_str().unwrap_or("all")).collect();
-    names.dedup();
-    assert_eq!(names, ["a", "b", "all"], "{value:#}");
-}
