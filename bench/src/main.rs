@@ -37,6 +37,7 @@ mod alloc;
 mod closed_loop;
 mod confirm;
 mod simulate;
+#[cfg(feature = "live")]
 mod waiting;
 mod work;
 
@@ -70,18 +71,7 @@ fn main() -> ExitCode {
         [how @ ("run-batches" | "run-singly"), name, numbers @ ..] if numbers.len() == 4 => {
             batches(how, name, numbers)
         }
-        [how @ ("waiting" | "crowd"), name, clients, requests] => {
-            match (preset(name), clients.parse(), requests.parse()) {
-                (Some(preset), Ok(clients), Ok(requests)) if *how == "waiting" || clients > 0 => {
-                    let run = if *how == "waiting" { waiting::run } else { waiting::run_crowd };
-                    println!("{}", run(preset, clients, requests));
-                    ExitCode::SUCCESS
-                }
-                _ => misuse(&format!(
-                    "{how}: no such preset, or no number that it takes: {name} {clients} {requests}"
-                )),
-            }
-        }
+        [how @ ("waiting" | "crowd"), name, clients, requests] => beside_others(how, name, clients, requests),
         ["simulate", name, seconds] => match (preset(name), seconds.parse()) {
             (Some(preset), Ok(seconds)) if seconds > 0 => {
                 let (requests, ns) = simulate::run(preset, seconds);
@@ -112,6 +102,26 @@ fn main() -> ExitCode {
             "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | run-batches PRESET TASKS REQUESTS GROUPS SIZE | run-singly … | waiting PRESET CLIENTS REQUESTS | crowd … | simulate PRESET SECONDS | drives PRESET MILLISECONDS [PROCESSES DEPTH] | work FOLDER | confirm FILE DISK SECONDS",
         ),
     }
+}
+
+/// Has the live request queue answer one client beside `clients` others.
+#[cfg(feature = "live")]
+fn beside_others(how: &str, name: &str, clients: &str, requests: &str) -> ExitCode {
+    match (preset(name), clients.parse(), requests.parse()) {
+        (Some(preset), Ok(clients), Ok(requests)) if how == "waiting" || clients > 0 => {
+            let run = if how == "waiting" { waiting::run } else { waiting::run_crowd };
+            println!("{}", run(preset, clients, requests));
+            ExitCode::SUCCESS
+        }
+        _ => {
+            misuse(&format!("{how}: no such preset, or no number that it takes: {name} {clients} {requests}"))
+        }
+    }
+}
+
+#[cfg(not(feature = "live"))]
+fn beside_others(how: &str, _: &str, _: &str, _: &str) -> ExitCode {
+    misuse(&format!("{how}: this program was compiled without the feature live, which has it"))
 }
 
 /// Simulates four drives for this many milliseconds, with a load of its own if one is given.

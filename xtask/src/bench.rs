@@ -1,6 +1,7 @@
 //! Instructions and allocations per request of every preset: a report, and a check against limits.
 
 use crate::callgrind;
+use crate::dist;
 use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, exists, for_all, root};
 use std::fmt::Write as _;
@@ -138,10 +139,19 @@ impl Cost {
     }
 }
 
+/// The program as what is shipped is compiled, but without the live engine.
 fn build() -> Result<PathBuf, String> {
-    capture(&mut cargo("build --quiet --profile dist --package fairhead-bench"))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(root().join(target).join("dist").join("fairhead-bench"))
+    capture(&mut cargo("build --quiet --profile dist --package fairhead-bench --no-default-features"))?;
+    Ok(root().join(dist::target()).join("dist").join("fairhead-bench"))
+}
+
+/// The program with the live engine, in the profile of the tests. How much more an io costs beside many
+/// clients does not depend on the profile.
+fn build_with_live() -> Result<PathBuf, String> {
+    let program = root().join(dist::tests_program()?).with_file_name("fairhead-bench");
+    let missing =
+        || format!("no {}: cargo build --profile sim -p fairhead-bench makes it", program.display());
+    if program.is_file() { Ok(program) } else { Err(missing()) }
 }
 
 fn presets(program: &Path) -> Result<Vec<String>, String> {
@@ -378,13 +388,15 @@ pub(crate) fn check() -> Result<Outcome, String> {
     if !exists("valgrind") {
         return Ok(Outcome::Skipped("no valgrind".to_owned()));
     }
-    let program = build()?;
+    let (program, live) = (build()?, build_with_live()?);
     let mut checks: Vec<Check> = Vec::new();
     checks.extend(LAB_LIMITS.map(|row| -> Check { Box::new(move |p| check_lab(p, row)) }));
     checks.extend(DRIVES_LIMITS.map(|row| -> Check { Box::new(move |p| check_drives(p, row)) }));
     for how in ["waiting", "crowd"] {
-        checks
-            .extend(WAITING_PRESETS.map(|name| -> Check { Box::new(move |p| check_waiting(p, how, name)) }));
+        let live = &live;
+        checks.extend(
+            WAITING_PRESETS.map(|name| -> Check { Box::new(move |_| check_waiting(live, how, name)) }),
+        );
     }
     checks.extend(ANY_LIMITS.map(|row| -> Check { Box::new(move |p| check_any(p, row)) }));
     checks.push(Box::new(check_batches));

@@ -26,17 +26,36 @@ pub(crate) fn check() -> Result<Outcome, String> {
         capture(command("tar", "xzf").arg(&package).arg("-C").arg(&unpacked))?;
     }
     let names = published(&unpacked)?;
-    let mut manifest = "[workspace]\nmembers = [\"*\"]\nresolver = \"3\"\n\n[patch.crates-io]\n".to_owned();
+    let mut manifest = format!(
+        "[workspace]\nmembers = [\"*\"]\nresolver = \"3\"\n\n{}\n[patch.crates-io]\n",
+        profiles(&root().join("Cargo.toml"))?
+    );
     for (name, folder) in &names {
         let _ = writeln!(manifest, "{name} = {{ path = \"{folder}\" }}");
     }
     dist::write(&unpacked.join("Cargo.toml"), manifest.as_bytes())?;
     dist::copy(&root().join("Cargo.lock"), &unpacked.join("Cargo.lock"))?;
     for (name, _) in &names {
-        let mut check = cargo("check --quiet --offline --package");
+        let mut check = cargo("check --quiet --offline --profile sim --package");
         capture(check.arg(name).current_dir(&unpacked).env("CARGO_TARGET_DIR", dist::target()))?;
     }
     Ok(Outcome::Passed(format!("{} crates can be published", names.len())))
+}
+
+/// The profiles of a manifest, but not what they say of single packages: with the profile of the tests, what
+/// is compiled for them and for clippy is there.
+fn profiles(manifest: &Path) -> Result<String, String> {
+    let text = fs::read_to_string(manifest).map_err(|e| format!("{}: {e}", manifest.display()))?;
+    let (mut is_kept, mut kept) = (false, String::new());
+    for line in text.lines() {
+        if line.starts_with('[') {
+            is_kept = line.starts_with("[profile.") && !line.contains(".package.");
+        }
+        if is_kept {
+            let _ = writeln!(kept, "{line}");
+        }
+    }
+    Ok(kept)
 }
 
 /// The files of a folder with this ending.
@@ -62,4 +81,19 @@ fn published(unpacked: &Path) -> Result<Vec<(String, String)>, String> {
     }
     names.sort();
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a package that is not among them cargo would warn, and other lines of the manifest name folders
+    /// that are not there.
+    #[test]
+    fn the_packages_have_the_profiles_of_the_workspace_and_nothing_else_of_it() {
+        let kept = profiles(&root().join("Cargo.toml")).expect("a manifest");
+        let tables: Vec<&str> = kept.lines().filter(|line| line.starts_with('[')).collect();
+        assert!(tables.contains(&"[profile.sim]") && tables.contains(&"[profile.release]"), "{tables:?}");
+        assert!(tables.iter().all(|t| t.starts_with("[profile.") && !t.contains(".package.")), "{tables:?}");
+    }
 }

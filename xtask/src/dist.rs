@@ -61,14 +61,14 @@ fn program() -> Result<PathBuf, String> {
 /// The variable that names a program in the profile of the tests that is there already.
 pub(crate) const PROGRAM: &str = "FAIRHEAD";
 
-/// The program in the profile of the tests: the one that [`PROGRAM`] names, or one that is built now. All
-/// crates are named, so that what they depend on has the features that it has in the tests, and is not built
-/// once more.
+/// The program in the profile of the tests, with `fairhead-bench` beside it: the one that [`PROGRAM`] names,
+/// or one that is built now. All crates are named, so that what they depend on has the features that it has
+/// in the tests, and is not built once more.
 pub(crate) fn tests_program() -> Result<PathBuf, String> {
     if let Some(program) = env::var_os(PROGRAM) {
         return Ok(program.into());
     }
-    capture(&mut cargo("build --quiet --workspace --bin fairhead --profile sim"))?;
+    capture(&mut cargo("build --quiet --workspace --bin fairhead --bin fairhead-bench --profile sim"))?;
     Ok(target().join("sim/fairhead"))
 }
 

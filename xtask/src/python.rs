@@ -104,3 +104,29 @@ pub(crate) fn check() -> Result<Outcome, String> {
     skipped.for_each(|line| println!("skipped: {line}"));
     Ok(Outcome::Passed(said.trim_end().lines().last().unwrap_or_default().to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::cargo;
+    use std::collections::BTreeSet;
+
+    /// The crates that an argument of `cargo tree` selects, with their features.
+    fn features(which: &str) -> BTreeSet<String> {
+        let mut tree = cargo(&format!("tree --locked --prefix none {which} --format"));
+        let output = capture(tree.arg("{p} [{f}]")).expect("cargo tree");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+    }
+
+    /// A crate with other features is compiled once more, and all that use it: 60 s of processor time for
+    /// `libm` alone, which the lab uses.
+    #[test]
+    fn the_wheel_is_made_of_crates_with_the_features_that_the_tests_have_compiled() {
+        let compiled = features("--workspace --edges normal,build,dev");
+        let wheel = features("--package fairhead-python --edges normal,build");
+        assert!(wheel.len() > 20, "{wheel:?}");
+        let others: Vec<_> = wheel.difference(&compiled).collect();
+        assert!(others.is_empty(), "crates/python/Cargo.toml: ask for the features of {others:?}");
+    }
+}

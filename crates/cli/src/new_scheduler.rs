@@ -84,7 +84,9 @@ fn fill(text: &str, name: &str, source: Option<&Path>) -> String {
     for krate in ["core", "plugin", "suite"] {
         let dependency = match source {
             Some(root) => {
+                // Links are resolved, so that cargo knows the crate again in whatever folder uses it.
                 let path = root.join("crates").join(krate);
+                let path = path.canonicalize().unwrap_or(path);
                 format!("{{ path = {:?} }}", path.display().to_string())
             }
             None => format!("{:?}", env!("CARGO_PKG_VERSION")),
@@ -262,5 +264,16 @@ mod tests {
                 .contains(r#"fairhead-core = { path = "/f/crates/core" }"#)
         );
         assert!(!fill(RUST[0].1, "x", None).contains("DEPENDENCY"));
+    }
+
+    #[test]
+    fn crates_behind_links_are_named_by_the_place_where_they_are() {
+        let place = tempfile::tempdir().expect("a folder");
+        let real = place.path().join("real/core");
+        std::fs::create_dir_all(&real).expect("a folder");
+        std::os::unix::fs::symlink(place.path().join("real"), place.path().join("crates")).expect("a link");
+        let text = fill(RUST[0].1, "x", Some(place.path()));
+        let core = real.canonicalize().expect("a path").display().to_string();
+        assert!(text.contains(&format!("fairhead-core = {{ path = {core:?} }}")), "{text}");
     }
 }

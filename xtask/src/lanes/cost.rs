@@ -16,7 +16,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The variable that names the file for the compiler's calls.
 const CALLS: &str = "FAIRHEAD_COMPILED";
@@ -127,6 +127,13 @@ pub(super) fn read(step: &str) -> Option<Row> {
     Row::parse(fs::read_to_string(file("steps", step)).ok()?.trim_end_matches('\n'))
 }
 
+/// When a step began and ended, in seconds from any one time.
+pub(super) fn span(row: &Row) -> Option<(f64, f64)> {
+    let ended = fs::metadata(file("steps", &row.name)).and_then(|file| file.modified()).ok()?;
+    let ended = ended.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs_f64();
+    Some((ended - row.wall, ended))
+}
+
 /// The calls of the compiler in a step.
 pub(super) fn calls(step: &str) -> Vec<Call> {
     let text = fs::read_to_string(file("compiled", step)).unwrap_or_default();
@@ -134,7 +141,7 @@ pub(super) fn calls(step: &str) -> Vec<Call> {
 }
 
 /// Seconds of processors that this process and its ended children have taken.
-fn processor_time() -> f64 {
+pub(super) fn processor_time() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // Behind the name, which may have spaces: the state is the third field, utime to cstime are 14 to 17.
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);

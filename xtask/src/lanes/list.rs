@@ -5,6 +5,7 @@
 //! fault. By decision, packages are checked when a manifest changes, and the page when its own crates do; the
 //! night repeats them with all the rest.
 
+use super::changed_line;
 use super::drawn::{self, Drawn, FEW};
 use super::prepare;
 use crate::outcome::Outcome;
@@ -95,12 +96,21 @@ const BARE: &[&str] = manifests!("crates/core/src", "xtask/bare");
 const API: &[&str] = &["crates/core/src", "crates/core/public-api.txt", "xtask/src/api.rs"];
 const INBOX: &[&str] = manifests!("crates/inbox");
 
-/// What is seen at once; and all that the tests run, compiled once, before anything waits for it.
+/// What is seen at once; all that the tests run, compiled once, before anything waits for it; and what else
+/// compiles in their profile, as cargo locks that folder for one build at a time: one of idle priority would
+/// keep the tests waiting.
 pub(super) const BUILD: &[Step] = &[
     always("format", || plain(&mut cargo("fmt --all --check"))),
     always("links and citations", links::check),
     always("plain English", tidy::check),
     always("compiling the tests", compile),
+    always("clippy", || {
+        plain(&mut cargo("clippy --workspace --all-targets --profile sim --quiet -- -D warnings"))
+    }),
+    always("docs", || {
+        plain(cargo("doc --workspace --no-deps --profile sim --quiet").env("RUSTDOCFLAGS", "-D warnings"))
+    }),
+    of("packages of the crates", PACKAGES, crate_packages::check),
 ];
 
 /// What the tests need to be there, fetched while they are compiled.
@@ -119,41 +129,45 @@ pub(super) const TESTS: &[Step] = &[
     }),
 ];
 
-/// Beside [`TESTS`] and [`BESIDE`]: a virtual machine, which uses half a processor.
+/// Beside all others, like [`EARLY`]: a virtual machine, which uses half a processor.
 pub(super) const GUEST: &[Step] =
     &[of("the module for Linux", MODULE, || kernel::test(crate::kernel_packages::SERIES))];
 
-/// Beside [`TESTS`], one after another: what no clock has a part in. What takes one processor comes first.
-pub(super) const BESIDE: &[Step] = &[
+/// Beside all others from the time when [`FETCH`] has ended: what has folders of its own to build in, and no
+/// clock has a part in.
+pub(super) const EARLY: &[Step] = &[
     of("inbox, all interleavings", INBOX, || drawn::run(&mut loom())),
     of("core without std", BARE, bare_metal),
     of("the C library", C_LIBRARY, ffi::check),
     of("the C library, installed", C_LIBRARY, c_api::check),
-    of("instructions per request", BENCH, bench::check),
     of("same bytes as shipped", BENCH_AND_SIM, || drawn::run(&mut same_bytes("dist"))),
-    always("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
-    always("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
     of("public items of core", API, api::check),
+    always("dependencies", dependencies),
+];
+
+/// Beside [`TESTS`] and [`CLOCKS`], two at a time: what takes a program of the tests, or its crates. The
+/// wheel comes first, as it compiles a few crates in their profile.
+pub(super) const BESIDE: &[Step] = &[
+    of("the Python package", WHEEL, python::check),
+    of("instructions per request", BENCH, bench::check),
     of("figures in the docs", FIGURES, || figures::run(true)),
     of("measured docs, a part", MEASURED, || docs::run(docs::Part::Check)),
-    of("the Python package", WHEEL, python::check),
     of("the page", PAGE, page::check),
     of("the Debian package", DEB, deb::check),
-    of("packages of the crates", PACKAGES, crate_packages::check),
-    always("dependencies", dependencies),
 ];
 
 const BENCH_AND_SIM: &[&str] =
     manifests!("crates/core/src", "crates/device", "crates/sim", "crates/outside/src", "crates/trace/src");
 
-/// Tests that need real time. They run alone.
-pub(super) const ALONE: &[Step] = &[
+/// Tests that need real time, one at a time, after [`TESTS`]. What runs beside them has idle priority.
+pub(super) const CLOCKS: &[Step] = &[
     always("tests of clocks", || drawn::of_clocks("--workspace --test clock", &drawn_here())),
     always("FUSE over io_uring", over_uring),
 ];
 
 /// Steps that run at night, or when they are named.
 pub(super) const NIGHTLY: &[Step] = &[
+    always("a changed line in core", changed_line::check),
     always("same bytes in debug", || drawn::run(&mut same_bytes("dev"))),
     always("fuzzing", || fuzz::each(fuzz::NIGHTLY)),
     always("mutants", || crate::mutants::run(&[]).map(|()| passed("see target/mutants"))),
@@ -176,7 +190,10 @@ pub(super) fn is_nightly(step: &Step) -> bool {
 
 /// The step with this name.
 pub(super) fn find(name: &str) -> Option<&'static Step> {
-    [BUILD, FETCH, TESTS, GUEST, BESIDE, ALONE, NIGHTLY].into_iter().flatten().find(|step| step.name == name)
+    [BUILD, FETCH, TESTS, GUEST, EARLY, BESIDE, CLOCKS, NIGHTLY]
+        .into_iter()
+        .flatten()
+        .find(|step| step.name == name)
 }
 
 /// How many cases this lane's tests draw.
@@ -303,7 +320,7 @@ mod tests {
 
     #[test]
     fn names_of_steps_are_unique_and_the_schedule_has_no_other() {
-        let lists = [BUILD, FETCH, TESTS, GUEST, BESIDE, ALONE, NIGHTLY];
+        let lists = [BUILD, FETCH, TESTS, GUEST, EARLY, BESIDE, CLOCKS, NIGHTLY];
         let names: Vec<&str> = lists.iter().copied().flatten().map(|step| step.name).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         let schedule = fs::read_to_string(root().join(".github/workflows/nightly.yml")).expect("a schedule");

@@ -5,10 +5,13 @@
 //!   cargo xtask test [--all]            before a change lands; CI runs this
 //!   cargo xtask test --nightly [STEP]   the rest; a name runs that step alone
 //!
-//!   BUILD ─┬─► TESTS ──┬─► ALONE      BESIDE, GUEST: at idle priority, in the time that the tests leave
-//!   FETCH ─┘   BESIDE ─┤              ALONE: tests that ask for real time
-//!              GUEST ──┘
+//!   BUILD ─┬─► TESTS ─► CLOCKS      CLOCKS: tests that ask for real time, one at a time
+//!          └─► BESIDE               at idle priority, in the time that the tests leave
+//!   FETCH ─┬─► EARLY ─► BESIDE      the same, a second line: what needs no program of the tests comes first
+//!          └─► GUEST                the same: a virtual machine
 //! ```
+//!
+//! The tests begin when all is built and fetched.
 //!
 //! Each step is a process of its own (`cargo xtask step NAME`), whose cost is measured (`cost`). One that
 //! does not end is stopped after [`LIMIT`]. A step whose inputs are as they were when its recorded result was
@@ -18,6 +21,7 @@
 //! last line counts tests: those that cargo ran, and one for each other step that failed or was skipped. A
 //! test that says `skipped: <why>` counts as skipped, not as passed.
 
+mod changed_line;
 mod cost;
 mod drawn;
 mod list;
@@ -33,10 +37,11 @@ pub(crate) use table::print;
 
 use crate::dist;
 use crate::outcome::{Count, Outcome};
-use list::{ALONE, BESIDE, BUILD, FETCH, GUEST, Step, TESTS};
+use list::{BESIDE, BUILD, CLOCKS, EARLY, FETCH, GUEST, Step, TESTS};
 use std::ffi::OsStr;
 use std::fmt;
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// The longest that a step of the middle lane may take: a test that hangs must not take the machine with it.
@@ -66,21 +71,31 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
 /// The lane before a change lands. All steps run, also after one has failed.
 fn lane(variables: &[(&str, &str)]) -> ExitCode {
     cost::forget();
-    let mut total = at_once(|| in_order(BUILD, variables, false), || in_order(FETCH, variables, false));
-    let beside = || at_once(|| in_order(BESIDE, variables, true), || in_order(GUEST, variables, true));
-    total.add(at_once(|| in_order(TESTS, variables, false), beside));
-    total.add(in_order(ALONE, variables, false));
+    let [guest, early, beside] = [(); 3].map(|()| AtomicUsize::new(0));
+    let total = thread::scope(|scope| {
+        let idle = |steps, next| scope.spawn(move || taken(steps, next, variables, true));
+        let build = scope.spawn(|| in_order(BUILD, variables));
+        let mut total = in_order(FETCH, variables);
+        let guest = idle(GUEST, &guest);
+        let early = idle(EARLY, &early);
+        total.add(joined(build));
+        let first = idle(BESIDE, &beside);
+        let second = scope.spawn(|| {
+            let mut count = joined(early);
+            count.add(taken(BESIDE, &beside, variables, true));
+            count
+        });
+        total.add(in_order(TESTS, variables));
+        total.add(in_order(CLOCKS, variables));
+        [guest, first, second].into_iter().for_each(|line| total.add(joined(line)));
+        total
+    });
     ended(total)
 }
 
-/// Does both at once. Returns how many tests and steps passed, failed and were skipped.
-fn at_once(one: impl FnOnce() -> Count, other: impl FnOnce() -> Count + Send) -> Count {
-    thread::scope(|scope| {
-        let other = scope.spawn(other);
-        let mut total = one();
-        total.add(other.join().expect("a step that fails says so"));
-        total
-    })
+/// What a line of steps counted.
+fn joined(line: thread::ScopedJoinHandle<'_, Count>) -> Count {
+    line.join().expect("a step that fails says so")
 }
 
 /// All that there is.
@@ -88,8 +103,8 @@ fn nightly() -> ExitCode {
     let variables = [(ALL, "1"), (NIGHTLY, "1")];
     cost::forget();
     let mut total = Count::default();
-    for steps in [FETCH, BUILD, TESTS, GUEST, BESIDE, ALONE, list::NIGHTLY] {
-        total.add(in_order(steps, &variables, false));
+    for steps in [FETCH, BUILD, TESTS, GUEST, EARLY, BESIDE, CLOCKS, list::NIGHTLY] {
+        total.add(in_order(steps, &variables));
     }
     ended(total)
 }
@@ -98,8 +113,8 @@ fn nightly() -> ExitCode {
 fn only(name: &str) -> ExitCode {
     let Some(step) = list::find(name) else { return no_step(name) };
     let variables = [(ALL, "1"), (NIGHTLY, "1")];
-    let mut total = in_order(FETCH, &variables, false);
-    total.add(in_order(std::slice::from_ref(step), &variables, false));
+    let mut total = in_order(FETCH, &variables);
+    total.add(in_order(std::slice::from_ref(step), &variables));
     ended(total)
 }
 
@@ -113,10 +128,17 @@ fn ended(total: Count) -> ExitCode {
     if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs steps, each as a process. Returns how many tests and steps passed, failed and were skipped.
-fn in_order(steps: &[Step], variables: &[(&str, &str)], is_beside: bool) -> Count {
+/// Runs steps one after another. Returns how many tests and steps passed, failed and were skipped.
+fn in_order(steps: &[Step], variables: &[(&str, &str)]) -> Count {
+    taken(steps, &AtomicUsize::new(0), variables, false)
+}
+
+/// Runs steps, each as a process, from the one with the index `next` on. Others that count on with the same
+/// `next` take their steps from the same list. Returns how many tests and steps passed, failed and were
+/// skipped.
+fn taken(steps: &[Step], next: &AtomicUsize, variables: &[(&str, &str)], is_beside: bool) -> Count {
     let mut total = Count::default();
-    for step in steps {
+    while let Some(step) = steps.get(next.fetch_add(1, Ordering::Relaxed)) {
         let mut process = process(step.name, variables, is_beside);
         let status = process.status();
         match cost::read(step.name) {

@@ -7,7 +7,7 @@
 //!
 //! With names (`fairhead-sim` or `sim`) it is about those crates. If nothing differs, it is about the last
 //! commit. What this does not do: compile what hangs from a crate but has no watcher, lint that, or try
-//! anything that asks for real time.
+//! anything that asks for real time or is [long](LONG).
 
 use super::cost;
 use super::drawn::{self, FEWEST};
@@ -27,6 +27,9 @@ const WATCHERS: [(&str, &str); 5] = [
     ("plugin", "--test same_bytes"),
     ("papers", "--test it ladder::"),
 ];
+
+/// The beginnings of tests that wait for virtual machines, or for turns of seconds.
+const LONG: [&str; 3] = ["guest::a_linux_guest", "guest_vhost::two_guests", "try_disk::"];
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
@@ -87,8 +90,9 @@ fn of(crates: &BTreeSet<String>) -> Result<Count, String> {
     }
     let packages: Vec<String> = crates.iter().map(|name| format!("-p {}", package(name))).collect();
     let packages = packages.join(" ");
-    step("clippy", plain(&format!("clippy {packages} --all-targets --quiet -- -D warnings")));
-    step("tests", drawn::run(&mut drawn::tests(&format!("{packages} --tests"), &FEWEST)));
+    step("clippy", plain(&format!("clippy {packages} --all-targets --profile sim --quiet -- -D warnings")));
+    let mut tests = drawn::tests(&format!("{packages} --tests"), &FEWEST);
+    step("tests", drawn::run(tests.args(LONG.iter().flat_map(|name| ["--skip", *name]))));
     let above = above(&graph()?, crates);
     for (name, tests) in WATCHERS.iter().filter(|(name, _)| above.contains(*name) && !crates.contains(*name))
     {

@@ -4,18 +4,27 @@
 //! which profiles. Steps that run beside each other overlap in wall time, not in processor time.
 
 use super::cost::{self, Call, Row};
-use super::list::{ALONE, BESIDE, BUILD, FETCH, GUEST, NIGHTLY, Step, TESTS};
+use super::list::{BESIDE, BUILD, CLOCKS, EARLY, FETCH, GUEST, NIGHTLY, Step, TESTS};
 use std::collections::BTreeMap;
 
 /// The parts of a lane, with what they are called in the table.
-const PARTS: [(&str, &[Step]); 7] = [
+const PARTS: [(&str, &[Step]); 8] = [
     ("compiling", BUILD),
-    ("fetching, meanwhile", FETCH),
-    ("one after another", TESTS),
+    ("fetching", FETCH),
+    ("tests", TESTS),
+    ("clocks", CLOCKS),
     ("in a guest", GUEST),
+    ("early", EARLY),
     ("beside", BESIDE),
-    ("alone", ALONE),
     ("at night", NIGHTLY),
+];
+
+/// The parts that wait for one another.
+const LINES: [&[&str]; 4] = [
+    &["compiling", "tests", "clocks"],
+    &["compiling", "beside"],
+    &["fetching", "early", "beside"],
+    &["fetching", "in a guest"],
 ];
 
 /// Prints the table.
@@ -37,27 +46,31 @@ pub(crate) fn print() -> Result<(), String> {
             cpu += of_row;
             compiling += compiled;
         }
-        wall_of.insert(part, rows.iter().map(|row| row.wall).sum::<f64>());
+        let spans: Vec<_> = rows.iter().filter_map(cost::span).collect();
+        wall_of.insert(part, span(&spans));
     }
     if wall_of.is_empty() {
         return Err("no run is recorded in target/lanes; `cargo xtask test` leaves one".to_owned());
     }
     let wall = |part: &str| wall_of.get(part).copied().unwrap_or(0.0);
-    let longest = |parts: &[&'static str]| {
-        *parts.iter().max_by(|a, b| wall(a).total_cmp(&wall(b))).expect("there are parts")
-    };
-    let path = [
-        longest(&["compiling", "fetching, meanwhile"]),
-        longest(&["one after another", "in a guest", "beside"]),
-        "alone",
-    ];
-    let sum: f64 = path.iter().map(|part| wall(part)).sum();
+    let length = |line: &[&str]| line.iter().map(|part| wall(part)).sum::<f64>();
+    let path = LINES.into_iter().max_by(|a, b| length(a).total_cmp(&length(b))).expect("there are lines");
+    let sum = length(path);
     let names: Vec<String> = path.iter().map(|part| format!("{part} {:.0}", wall(part))).collect();
     println!(
         "\nCritical path: {}, together {sum:.0} s. Processors: {cpu:.0} s, {compiling:.0} s of them compiling.",
         names.join(", ")
     );
     Ok(())
+}
+
+/// From the beginning of the first step to the end of the last one. Steps that were run again by themselves,
+/// later, do not make it longer than they took.
+fn span(spans: &[(f64, f64)]) -> f64 {
+    let first = spans.iter().map(|(began, _)| *began).fold(f64::INFINITY, f64::min);
+    let last = spans.iter().map(|(_, ended)| *ended).fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = spans.iter().map(|(began, ended)| ended - began).sum();
+    (last - first).min(sum).max(0.0)
 }
 
 /// How many crates were compiled for each profile's folder.
@@ -72,6 +85,13 @@ fn by_profile(calls: &[Call]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_runs_beside_something_else_makes_a_part_no_longer() {
+        assert!((span(&[(10.0, 20.0), (12.0, 30.0)]) - 20.0).abs() < 1e-9);
+        assert!((span(&[(10.0, 20.0), (5000.0, 5010.0)]) - 20.0).abs() < 1e-9, "run again, later");
+        assert!(span(&[]).abs() < 1e-9);
+    }
 
     #[test]
     fn crates_are_counted_by_profile() {

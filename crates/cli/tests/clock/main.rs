@@ -5,8 +5,6 @@
 mod in_time;
 #[path = "../loop_device/mod.rs"]
 mod loop_device;
-#[path = "../machine/mod.rs"]
-mod machine;
 #[path = "../../../live/tests/may_mount/mod.rs"]
 mod may_mount;
 #[path = "../../../live/tests/nbd_client/mod.rs"]
@@ -15,11 +13,11 @@ mod nbd_client;
 mod process;
 #[path = "../stamps/mod.rs"]
 mod stamps;
+#[path = "../trial/mod.rs"]
+mod trial;
 
 mod examples;
 mod fio_differential;
-mod guest;
-mod guest_vhost;
 mod hostile;
 mod names;
 mod soak;

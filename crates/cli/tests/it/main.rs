@@ -4,6 +4,8 @@
 mod certificates;
 #[path = "../loop_device/mod.rs"]
 mod loop_device;
+#[path = "../machine/mod.rs"]
+mod machine;
 #[path = "../../../live/tests/may_mount/mod.rs"]
 mod may_mount;
 #[path = "../../../live/tests/nbd_client/mod.rs"]
@@ -12,6 +14,8 @@ mod nbd_client;
 mod process;
 #[path = "../stamps/mod.rs"]
 mod stamps;
+#[path = "../trial/mod.rs"]
+mod trial;
 #[path = "../../../live/tests/vhost_guest/mod.rs"]
 mod vhost_guest;
 
@@ -31,6 +35,8 @@ mod emulate;
 mod fio_examples;
 mod front_door;
 mod groups;
+mod guest;
+mod guest_vhost;
 mod jobs_like_fio;
 mod json_types;
 mod kill;
@@ -60,3 +66,4 @@ mod tls;
 mod top;
 mod trace;
 mod trace_cases;
+mod try_disk;

@@ -50,8 +50,8 @@ fn command(program: &str, folder: &Path, build: Option<&Path>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(folder).env("PATH", path.expect("a path")).env("CARGO_NET_OFFLINE", "true");
     command.env_remove("CARGO_TARGET_DIR").env("FAIRHEAD_SEEDS", "16");
-    // What is built runs for a moment: fewer optimizations, the same decisions.
-    command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+    // What is built runs for a moment: without optimizations it is there soonest, with the same decisions.
+    command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
     if let Some(build) = build {
         command.env("CARGO_TARGET_DIR", build);
     }

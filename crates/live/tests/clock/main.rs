@@ -3,6 +3,10 @@
 
 #[path = "../cgroup/mod.rs"]
 mod cgroup;
+#[path = "../control_place/mod.rs"]
+mod control_place;
+#[path = "../faulty_disk/mod.rs"]
+mod faulty_disk;
 #[path = "../flaky_disk/mod.rs"]
 mod flaky_disk;
 #[path = "../in_time/mod.rs"]
@@ -15,6 +19,8 @@ mod nbd_client;
 mod scratch;
 #[path = "../vhost_guest/mod.rs"]
 mod vhost_guest;
+#[path = "../vhost_place/mod.rs"]
+mod vhost_place;
 
 mod control;
 mod faults;

@@ -7,6 +7,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// Copies a file by `copy_file_range` alone, or moves it by `sendfile` to nowhere.
+#[allow(dead_code, reason = "no test binary needs all of it")]
+pub(crate) const COPY: &str = "
+import os, sys
+how, one, other = sys.argv[1:]
+a = os.open(one, os.O_RDONLY)
+b = os.open(other, os.O_CREAT | os.O_WRONLY)
+left = os.fstat(a).st_size
+while left:
+    n = os.copy_file_range(a, b, left) if how == 'copy' else os.sendfile(b, a, None, left)
+    assert n > 0
+    left -= n
+";
+
 pub(crate) struct Scratch {
     dir: TempDir,
 }
