@@ -350,10 +350,9 @@ impl Running<'_> {
         proven.into_iter().chain([0]).filter(|&e| is_as_good(e)).min().unwrap_or(best)
     }
 
-    /// The finalists that are surely better than the base, by more than is worth mentioning, and that no floor
-    /// bars.
+    /// The finalists that are surely better than the base by more than is worth a change, and that no floor bars.
     fn proven(&self) -> Vec<usize> {
-        let is_better = |s: Ratio| s.low > 1.0 && s.finding(EQUAL) != Finding::NoDifference;
+        let is_better = |s: Ratio| s.low > NEAR && s.finding(EQUAL) != Finding::NoDifference;
         let is_proven = |&e: &usize| e != 0 && self.floor(e).is_none() && is_better(self.against(e, 0));
         self.finalists().into_iter().filter(is_proven).collect()
     }
@@ -371,18 +370,17 @@ impl Running<'_> {
     }
 
     /// Whether more fresh seeds might change the answer: one looks better than the base and is not proven, or
-    /// hardly is; or one is equal to the best only because its interval is wide.
+    /// one is equal to the best only because its interval is wide.
     fn is_open(&self) -> bool {
         let proven = self.proven();
         let Some(best) = self.best_of(&proven) else {
-            let looks_better = |s: Ratio| s.ratio > NEAR && s.high > EQUAL && s.low <= 1.0;
+            let looks_better = |s: Ratio| s.ratio > NEAR && s.high > EQUAL && s.low <= NEAR;
             let is_open = |e: usize| e != 0 && self.floor(e).is_none() && looks_better(self.against(e, 0));
             return self.finalists().into_iter().any(is_open);
         };
-        let is_hardly_proven = self.against(best, 0).low < NEAR;
         let is_wide = |s: Ratio| s.high >= 1.0 && s.low < 1.0 / EQUAL;
         let is_unclear = |&e: &usize| e != best && is_wide(self.against(e, best));
-        is_hardly_proven || proven.iter().any(is_unclear)
+        proven.iter().any(is_unclear)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The answer for people: at most 15 lines of at most 80 columns.
 
+use std::path::Path;
+
 use fairhead_core::sched::any::shown as scheduler;
 use fairhead_report::words::time;
 use fairhead_sim::advise::statistics::Finding;
@@ -66,7 +68,8 @@ pub(super) fn sentences_of(labels: &Labels, advice: &Advice, drawn: Drawn) -> Ve
 /// What to use.
 fn headline(labels: &Labels, advice: &Advice, verdict: &Verdict, drawn: Drawn) -> String {
     let name = |c: usize| advice.candidates[c].name();
-    let load = advice.load.jobs.file_name.trim_end_matches(".fio");
+    let file = &advice.load.jobs.file_name;
+    let load = Path::new(file).file_stem().map_or_else(|| file.clone(), |n| n.to_string_lossy().into_owned());
     let answer = match verdict.winner {
         0 => format!("stay with {}", name(0)),
         winner => format!("use {} instead of {}", name(winner), name(0)),
