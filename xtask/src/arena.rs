@@ -86,12 +86,12 @@ fn run(program: &Path, more: &[&str]) -> Result<Vec<Cell>, String> {
     cells.iter().map(cell).collect::<Option<_>>().ok_or_else(|| "arena: a cell lacks a figure".to_owned())
 }
 
-/// The geometric mean, the regret that nine of ten do not exceed, and the largest.
-fn summed_up(mut regrets: Vec<f64>) -> [f64; 3] {
+/// The geometric mean, the regret that nine of ten do not exceed, and the largest; none of no cells.
+fn summed_up(mut regrets: Vec<f64>) -> Option<[f64; 3]> {
     regrets.sort_by(|a, b| b.total_cmp(a));
     let sum: f64 = regrets.iter().map(|r| r.ln()).sum();
-    let most = |i: usize| regrets.get(i).copied().unwrap_or(1.0);
-    [(sum / regrets.len().max(1) as f64).exp(), most(regrets.len() / 10), most(0)]
+    let worst = *regrets.first()?;
+    Some([(sum / regrets.len() as f64).exp(), regrets[regrets.len() / 10], worst])
 }
 
 /// A regret with three digits.
@@ -115,7 +115,7 @@ fn by_class(cells: &[Cell]) -> String {
         let _ = write!(text, "| {name} |");
         let of = |is: &dyn Fn(&Cell) -> bool| {
             let all = cells.iter().filter(|c| is(c)).map(|c| c.regrets[s]).collect();
-            summed_up(all).map(shown).join(", ")
+            summed_up(all).map_or_else(|| "–".to_owned(), |all| all.map(shown).join(", "))
         };
         let _ = write!(text, " {} |", of(&|_| true));
         CLASSES
@@ -147,7 +147,8 @@ fn good_and_bad(cells: &[Cell]) -> String {
         .to_owned();
     for (s, name) in SCHEDULERS.iter().enumerate() {
         let mean = |load: &str| {
-            summed_up(cells.iter().filter(|c| c.load == load).map(|c| c.regrets[s]).collect())[0]
+            let here = cells.iter().filter(|c| c.load == load).map(|c| c.regrets[s]);
+            summed_up(here.collect()).map_or(1.0, |all| all[0])
         };
         let mut of: Vec<(f64, &str)> = loads(cells).into_iter().map(|l| (mean(l), l)).collect();
         of.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -190,11 +191,12 @@ fn row(load: &str, cells: &[Cell]) -> String {
     for s in 0..SCHEDULERS.len() {
         let of = |class: &(&str, &[&str])| {
             let here = cells.iter().filter(|c| c.load == load && class.1.contains(&c.disk.as_str()));
-            summed_up(here.map(|c| c.regrets[s]).collect())[0]
+            summed_up(here.map(|c| c.regrets[s]).collect()).map(|all| all[0])
         };
         let means = CLASSES.each_ref().map(of);
-        let bold = if means.iter().all(|m| *m < EQUAL) { "**" } else { "" };
-        let _ = write!(text, " {bold}{}{bold} |", means.map(shown).join(" / "));
+        let bold = if means.iter().flatten().all(|m| *m < EQUAL) { "**" } else { "" };
+        let words = means.map(|m| m.map_or_else(|| "–".to_owned(), shown));
+        let _ = write!(text, " {bold}{}{bold} |", words.join(" / "));
     }
     text.push('\n');
     text
@@ -216,8 +218,8 @@ mod tests {
             cell("a", "nvme", [1.0, 1.0, 30.0, 1.0, 1.0]),
             cell("b", "nas2020", [9.0; 5]),
         ];
-        let expected = "| [a](../examples/arena/a.fio) | 2.00 / 1.00 / 1.00 / 1.00 | 2.00 / 1.00 / 1.00 / 1.00 \
-                        | 1.00 / 1.00 / 1.00 / 30.0 | **1.00 / 1.00 / 1.00 / 1.00** | **1.00 / 1.00 / 1.00 / 1.00** |\n";
+        let expected = "| [a](../examples/arena/a.fio) | 2.00 / – / – / 1.00 | 2.00 / – / – / 1.00 \
+                        | 1.00 / – / – / 30.0 | **1.00 / – / – / 1.00** | **1.00 / – / – / 1.00** |\n";
         assert_eq!(row("a", &cells), expected);
         assert!(map(&cells).contains(expected), "what is checked is a line of the page");
         assert!(

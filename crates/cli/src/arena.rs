@@ -1,5 +1,6 @@
 //! `fairhead arena`: loads, disks and schedulers from the arguments, the cells from the simulator.
 
+use fairhead_lab::arena::DISKS;
 use fairhead_lab::output::arena as output;
 use fairhead_report::svg::Picture;
 use fairhead_sim::SimError;
@@ -100,7 +101,9 @@ fn plan(args: &ArenaArgs) -> Result<Arena, CliError> {
     let schedulers = choose_schedulers(&args.sched, &loads[0])?;
     let tuned = fairhead_lab::sweep::tuned(&schedulers, &args.set)?;
     let mut settings: Vec<Setting> = Vec::new();
-    for name in &args.disk {
+    let default = || DISKS.map(str::to_owned).to_vec();
+    let names = if args.disk.is_empty() { default() } else { args.disk.clone() };
+    for name in &names {
         let ((name, disk), (_, host)) = choose_setting(name.trim(), None)?;
         if settings.iter().any(|s| s.name == name) {
             return Err(CliError::Misuse(format!("disk '{name}' is named twice")));

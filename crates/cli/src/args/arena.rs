@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use fairhead_lab::arena::{DISKS, SCHEDULERS};
+use fairhead_lab::arena::SCHEDULERS;
 use fairhead_sim::sweep::Part;
 
 use super::common::{Output, SEED, Threads, part, seed};
@@ -14,8 +14,9 @@ pub(crate) struct ArenaArgs {
     /// Built-in workloads or fio job files, each a load. Default: the 40 of the arena (docs/arena.md).
     #[arg(value_name = "LOAD")]
     pub(crate) loads: Vec<PathBuf>,
-    /// The disk models: presets (`fairhead list disks`) or TOML files.
-    #[arg(long, value_name = "PRESET|FILE[,…]", default_values = DISKS, value_delimiter = ',')]
+    /// The disk models: presets (`fairhead list disks`) or TOML files. Default: twelve presets of all classes
+    /// (docs/arena.md).
+    #[arg(long, value_name = "PRESET|FILE[,…]", value_delimiter = ',')]
     pub(crate) disk: Vec<String>,
     /// The schedulers (`fairhead list schedulers`), or libraries, as for `run`.
     #[arg(long, value_name = "NAME[,NAME…]", default_values = SCHEDULERS, value_delimiter = ',')]
@@ -91,7 +92,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let none = parse(&[]);
-        assert_eq!((none.loads.len(), none.disk.len(), none.sched.len()), (0, 12, 5));
+        assert_eq!((none.loads.len(), none.disk.len(), none.sched.len()), (0, 0, 5));
         assert_eq!((none.seed, none.seeds, none.shard), (1, 1, None));
         assert_eq!((none.resume, none.merge, none.report, none.set), (None, vec![], None, vec![]));
         assert_eq!(
