@@ -4,6 +4,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "turns are of real time")]
 
+use crate::in_time::{in_time, timely};
 use crate::loop_device::LoopDevice;
 use crate::process::{fairhead, start};
 use crate::trial::{disk, said, try_on, wait_for};
@@ -42,13 +43,16 @@ fn every_row_of_a_job_file_is_one_of_its_sections() {
         disk.0
     );
     std::fs::write(&job, text).unwrap();
-    let out = try_on(&disk, &["bfq", "--job", job.to_str().unwrap(), "-t", "8s", "--turn", "2s", "--json"]);
-    assert!(out.status.success(), "{}", said(&out));
-    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
-    let rows = value["rows"].as_array().unwrap().iter();
-    let mut names: Vec<&str> = rows.map(|r| r["name"].as_str().unwrap_or("all")).collect();
-    names.dedup();
-    assert_eq!(names, ["a", "b", "all"], "{value:#}");
+    in_time(|| {
+        let out =
+            try_on(&disk, &["bfq", "--job", job.to_str().unwrap(), "-t", "8s", "--turn", "2s", "--json"]);
+        assert!(out.status.success(), "{}", said(&out));
+        let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let rows = value["rows"].as_array().unwrap().iter();
+        let mut names: Vec<&str> = rows.map(|r| r["name"].as_str().unwrap_or("all")).collect();
+        names.dedup();
+        timely(names == ["a", "b", "all"], format_args!("{names:?} in {value:#}"));
+    });
 }
 
 /// Two sequential readers on a rotating disk: under none the head goes to and fro, and bfq lets each read
