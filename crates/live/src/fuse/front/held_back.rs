@@ -88,8 +88,8 @@ impl<T: Tree> FuseFront<T> {
     /// Those continue whose groups may.
     pub(super) fn continue_held_back(&mut self, context: &mut Context) {
         let now = context.now;
-        let names = Duration::from_ns(self.channel.names_ns.load(Ordering::Relaxed) / self.processors);
-        self.held_back.shares.learn(context.busy, names);
+        let names = Duration::from_ns(self.channel.names_ns.load(Ordering::Relaxed));
+        self.held_back.shares.learn(context.busy, Some(names));
         let due: Vec<GroupId> =
             self.held_back.lines.iter().filter(|(_, line)| line.at <= now).map(|(group, _)| *group).collect();
         for group in due {
