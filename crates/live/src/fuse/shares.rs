@@ -18,6 +18,12 @@
 //! is the mean of what requests took of the engine's threads lately, since that depends on the machine. Names
 //! and attributes cost the processor time of their threads besides.
 //!
+//! **One caller that waits for each answer** crowds out no group: others are served between two of its
+//! requests. So it is never held back, and keeps what others leave of the thread.
+//!
+//! While others are active, names and attributes have one part in [`NAMES`] of that: the disk's clients have
+//! nothing of such work, and it is no request for the weights of the disk.
+//!
 //! What it does not do: divide the disk, or hold requests; the front does.
 
 use crate::fuse::protocol::Operation;
@@ -35,8 +41,11 @@ const GONE: Duration = Duration::from_ms(100);
 /// One part in this many of the thread's time stays free.
 const FREE: u64 = 8;
 
-/// How far a group may be ahead of its part.
-const AHEAD: Duration = Duration::from_us(200);
+/// Names and attributes have one part in this many of their group's.
+const NAMES: u64 = 4;
+
+/// How far a group may be ahead of its part: one or two requests.
+const AHEAD: Duration = Duration::from_us(50);
 
 /// The time after which it is asked again whether the others have gone.
 const AGAIN: Duration = Duration::from_ms(1);
@@ -78,6 +87,8 @@ struct Share {
     /// When all that it had will be within its part.
     until: Instant,
     last: Instant,
+    /// The thread of its last request, and the number of that.
+    asked: (u32, u64),
 }
 
 /// See the [module](self).
@@ -95,10 +106,18 @@ impl Shares {
         self.names.learn(names);
     }
 
+    /// A request of a thread in this group has come. Returns the thread and the number of the one before.
+    pub(super) fn asks(&mut self, now: Instant, group: GroupId, asked: (u32, u64)) -> Option<(u32, u64)> {
+        let before = self.groups.get(&group).map(|share| share.asked);
+        let share = self.groups.entry(group).or_insert(Share { until: now, last: now, asked });
+        (share.last, share.asked) = (now, asked);
+        before
+    }
+
     /// Whether a request of this group, which has come, may be done; if not, when to ask again.
     pub(super) fn may(&mut self, now: Instant, group: GroupId) -> Result<(), Instant> {
         let others = self.groups.iter().any(|(other, share)| *other != group && share.is_active(now, GONE));
-        let share = self.groups.entry(group).or_insert(Share { until: now, last: now });
+        let Some(share) = self.groups.get_mut(&group) else { return Ok(()) };
         share.last = now;
         if !others || share.until <= now + AHEAD {
             return Ok(());
@@ -119,11 +138,11 @@ impl Shares {
             let active = all.filter(move |(other, share)| **other != group && share.is_active(now, most));
             active.map(|(other, _)| weight(*other)).sum::<u64>()
         };
-        let cost = self.requests.each()
-            + match extra {
-                Extra::Data(bytes) => Duration::from_ns(bytes / 8),
-                Extra::Names => self.names.each(),
-            };
+        let each = self.requests.each();
+        let cost = match extra {
+            Extra::Data(bytes) => each + Duration::from_ns(bytes / 8),
+            Extra::Names => (each + self.names.each()) * NAMES,
+        };
         let own = weight(group).max(1);
         let takes = match (others(THINK), others(GONE)) {
             (0, 0) => Duration::ZERO,

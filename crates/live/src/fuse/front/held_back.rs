@@ -58,10 +58,16 @@ impl<T: Tree> FuseFront<T> {
         let extra = extra(operation).filter(|_| header.pid != 0)?;
         let group = self.tree.who(context, header, false).group;
         let held = &mut self.held_back;
+        let before = held.shares.asks(context.now, group, (header.pid, header.unique));
         if let Some(line) = held.lines.get(&group) {
             return Some((group, line.at));
         }
-        if let Err(at) = held.shares.may(context.now, group) {
+        // A thread whose last request is not at the disk has its answer.
+        let is_single = before
+            .is_some_and(|(thread, unique)| thread == header.pid && !self.waiting.contains_key(&unique));
+        if let Err(at) = held.shares.may(context.now, group)
+            && !is_single
+        {
             return Some((group, at));
         }
         held.shares.charge(context.now, context.queue.elevator().groups(), group, extra);

@@ -209,3 +209,31 @@ fn many_callers_do_not_crowd_out_one() {
     assert!(beside * 100 >= alone * 45, "{beside} beside two hundred, {alone} alone");
     assert!(others * 100 >= alone * 35, "the two hundred have their part, too: {others}");
 }
+
+/// A caller that waits for each answer, and uses the thread for nearly all of the time, is not held to its
+/// part: a group beside it that asks for little has what it wants. One that asks for more before it has its
+/// answers is held.
+#[test]
+fn a_single_caller_is_never_held_back() {
+    for open in [1, 2] {
+        let mut stage = Stage::new();
+        let bytes = words(opcode::READ);
+        let operation = Operation::parse(opcode::READ, &bytes).expect("right words");
+        let mut held = 0;
+        for unique in 0..10_000 {
+            stage.context.busy = Some(READS * unique);
+            stage.front.begin_turn(&mut stage.context);
+            let pid = if unique % 100 == 0 { 2 } else { 1 };
+            let header = Header { pid, ..header(opcode::READ, unique) };
+            match stage.front.has_had_its_part(&mut stage.context, &header, &operation) {
+                Some(_) => held += 1,
+                None => drop(stage.front.answer_or_begin(&mut stage.context, &header, &operation, &bytes, 0)),
+            }
+            if unique % open == 0 {
+                stage.serve();
+            }
+            stage.context.now = stage.context.now + READS;
+        }
+        assert_eq!(held > 0, open > 1, "{held} were held of a caller with {open} at a time");
+    }
+}
