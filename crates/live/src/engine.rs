@@ -695,10 +695,11 @@ impl<F: Front + 'static> Engine<F> {
     fn prepare_to_wait(&mut self, hand: &mut Hand) -> io::Result<Option<Duration>> {
         let now = self.clock.now();
         self.turns_took += now.saturating_since(self.turn_began);
-        let timer = [self.context.queue.next_timer(), self.front.next_timer(), self.stops_at, self.settles_at]
-            .into_iter()
-            .flatten()
-            .min();
+        let timer =
+            [self.context.queue.next_timer(), self.front.next_timer(), self.stops_at, self.settles_at]
+                .into_iter()
+                .flatten()
+                .min();
         let moment = self.context.emulation.as_ref().and_then(Emulation::next_event);
         let due = [timer, moment.map(|at| at - SPIN)].into_iter().flatten().min();
         let most = due.map(|at| at.saturating_since(now));

@@ -21,13 +21,13 @@
 //! held until the earlier one is done, or the page would bring back what it held before. This holds across
 //! all numbers that one file has.
 //!
-//! **Files in memory** take no time but that of copying. What is small is copied, or made to read as zeros, by
-//! a call, here and now: a turn through the ring costs more than that, and its workers take the processors
-//! from this thread. Large reads are not copied, if a socket will have them:
-//! `pipes.rs`; small ones only by the message that sends them: `mapped.rs`. Data of writes may come in a
-//! pipe. Writes of 256 KiB and more are for the ring's workers; if these are all busy, the engine's thread
-//! copies one of them, 128 KiB at a time, so that other clients wait no longer than that. An operation that
-//! is to fail on purpose goes through the ring.
+//! **Files in memory** take no time but that of copying. What is small is copied, or made to read as zeros,
+//! by a call, here and now: a turn through the ring costs more than that, and its workers take the processors
+//! from this thread. Large reads are not copied, if a socket will have them: `pipes.rs`; small ones only by
+//! the message that sends them: `mapped.rs`. Data of writes may come in a pipe. Writes of 256 KiB and more
+//! are for the ring's workers; if these are all busy, the engine's thread copies one of them, 128 KiB at a
+//! time, so that other clients wait no longer than that. An operation that is to fail on purpose goes through
+//! the ring.
 //!
 //! What it does not do: decide anything. Errors go back to the queue; those that only mean "not now" are
 //! retried.
@@ -228,11 +228,9 @@ impl Store {
         }
         let (transfer, runs) = Transfer::new(&pieces);
         self.transfers.insert(io.0, transfer);
-        runs.into_iter().try_for_each(|run| {
-            match Way::of(pieces[run.pieces.start].op) {
-                Way::Find => self.find(ring, queue, io, run),
-                way => self.push(ring, queue, io, run, way),
-            }
+        runs.into_iter().try_for_each(|run| match Way::of(pieces[run.pieces.start].op) {
+            Way::Find => self.find(ring, queue, io, run),
+            way => self.push(ring, queue, io, run, way),
         })?;
         Ok(None)
     }

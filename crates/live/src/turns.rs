@@ -417,8 +417,7 @@ mod tests {
     /// The requests that a tenant has done in a turn that take `each`, beside another one, if there is one,
     /// of this weight.
     fn in_a_turn(each: Duration, beside: Option<u64>) -> u64 {
-        let (mut turns, mut now, mut busy, mut count) =
-            (Turns::default(), Instant::EPOCH, Duration::ZERO, 0);
+        let (mut turns, mut now, mut busy, mut count) = (Turns::default(), Instant::EPOCH, Duration::ZERO, 0);
         for turn in 0..1000 {
             turns.begin(now, Some(busy));
             let before = count;

@@ -1,8 +1,8 @@
 //! The pace of control: how much of the time its work may take.
 //!
-//! A line may have the engine's thread make the tables of another scheduler, or this process make a megabyte of
-//! text; each takes processor time that the disk's clients do not have, and has no weight. So after work the
-//! clients of control wait, until all of it took no more than one part in [`SHARE`] of the time.
+//! A line may have the engine's thread make the tables of another scheduler, or this process make a megabyte
+//! of text; each takes processor time that the disk's clients do not have, and has no weight. So after work
+//! the clients of control wait, until all of it took no more than one part in [`SHARE`] of the time.
 //!
 //! ```text
 //!   eight clients without a pause    ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓

@@ -313,7 +313,9 @@ impl<T: Tree> FuseFront<T> {
         }
         let (channel, tree) = (Arc::clone(channel), Arc::clone(tree));
         let counted = Arc::clone(&channel);
-        let names_took = move |took: Duration| _ = counted.names_ns.fetch_add(took.as_ns(), Ordering::Relaxed);
+        let names_took = move |took: Duration| {
+            counted.names_ns.fetch_add(took.as_ns(), Ordering::Relaxed);
+        };
         let work = move |Job { header, bytes, opens_for, .. }: Job| {
             let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
             if let Some(reply) = tree.answer(&header, &opens_for, &operation) {

@@ -280,10 +280,11 @@ impl State {
 
     fn take_back(&mut self, unique: u64, gone: impl Fn(&Header) -> bool) -> Option<Header> {
         let is_it = |job: &Job| job.header.unique == unique && gone(&job.header);
-        let lines = self.waiting.iter().flat_map(|(uid, of_user)| of_user.groups.iter().map(move |g| (uid, g)));
-        let found = lines.into_iter().find_map(|(uid, (group, jobs))| {
-            Some((*uid, *group, jobs.iter().position(is_it)?))
-        });
+        let lines =
+            self.waiting.iter().flat_map(|(uid, of_user)| of_user.groups.iter().map(move |g| (uid, g)));
+        let found = lines
+            .into_iter()
+            .find_map(|(uid, (group, jobs))| Some((*uid, *group, jobs.iter().position(is_it)?)));
         let (uid, group, at) = found?;
         self.remove(uid, group, at).map(|job| job.header)
     }

@@ -6,7 +6,6 @@ use crate::request_queue::{Settings, Start};
 use fairhead_core::sched::any::preset;
 use fairhead_core::units::{GroupId, Instant, IoPrio, Sector, TaskId};
 use std::fs::File;
-use std::os::fd::OwnedFd;
 
 /// A store with one file in memory, and a queue with two clients.
 struct Stage {
@@ -20,7 +19,7 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let memory = rustix::fs::memfd_create("store", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        let bytes = File::from(OwnedFd::from(memory));
+        let bytes = File::from(memory);
         bytes.set_len(LEN).unwrap();
         let (files, pool) = (Arc::new(FileTable::default()), Pool::new(0));
         let file = files.add(bytes.try_clone().unwrap());
