@@ -3,14 +3,16 @@
 //! A [`Pool`] hands out [`Buffer`]s by size classes of powers of two from 4 KiB to 1 MiB, first from an
 //! *arena* that the engine registers with its ring, so that the kernel need not look up pages for each
 //! transfer; when that is used up, and for larger ones, from the heap, where a few stay for the next. A
-//! buffer goes back to where it came from when it is dropped, in whatever thread.
+//! buffer goes back to where it came from when it is dropped, in whatever thread. What stays and was not
+//! needed for a while [goes back](Pool::settle) to the system.
 //!
 //! Buffers are zeroed when the pool makes them, and hold what they last held after that.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const ALIGN: usize = 4096;
 const CLASSES: usize = 9;
@@ -79,6 +81,10 @@ struct Free {
     /// Those that are larger than each class, and their bytes.
     large: Vec<Block>,
     large_bytes: usize,
+    /// The fewest blocks of each class on the heap, and of the larger ones, since the pool was settled: so
+    /// many were not needed.
+    least: [usize; CLASSES],
+    least_large: usize,
     /// The bytes of the arena that have been given out.
     used: usize,
 }
@@ -88,6 +94,8 @@ struct Free {
 pub struct Pool {
     arena: Option<Block>,
     free: Mutex<Free>,
+    /// Whether any block outside the arena is free.
+    keeps: AtomicBool,
 }
 
 // SAFETY: the arena's address is only read; what is in it belongs to the buffers.
@@ -99,7 +107,7 @@ impl Pool {
     pub fn new(arena: usize) -> Arc<Self> {
         let size = arena / CHUNK * CHUNK;
         let arena = (size > 0).then(|| Block::new(size));
-        Arc::new(Self { arena, free: Mutex::default() })
+        Arc::new(Self { arena, free: Mutex::default(), keeps: AtomicBool::new(false) })
     }
 
     /// Returns the address and length of the arena, to register it; `None` if there is none.
@@ -123,19 +131,21 @@ impl Pool {
     }
 
     fn take(&self, class: usize) -> (Block, bool) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.lock();
         if free.arena[class].is_empty() {
             self.cut_chunk(&mut free, class);
         }
         if let Some(block) = free.arena[class].pop() {
             return (block, true);
         }
-        (free.heap[class].pop().unwrap_or_else(|| Block::new(ALIGN << class)), false)
+        let block = free.heap[class].pop();
+        free.least[class] = free.least[class].min(free.heap[class].len());
+        (block.unwrap_or_else(|| Block::new(ALIGN << class)), false)
     }
 
     /// A block that is larger than each class: one that was kept, if it is at most twice as large as needed.
     fn take_large(&self, len: usize) -> Block {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.lock();
         let fits = |block: &Block| (len..=2 * len).contains(&block.size);
         let Some(i) = free.large.iter().position(fits) else {
             drop(free);
@@ -143,7 +153,41 @@ impl Pool {
         };
         let block = free.large.swap_remove(i);
         free.large_bytes -= block.size;
+        free.least_large = free.least_large.min(free.large.len());
         block
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it keeps blocks that [`Self::settle`] may give back.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps.load(Ordering::Relaxed)
+    }
+
+    /// Gives the system those blocks that were free all the time since the last call. Returns how many bytes
+    /// that are.
+    pub(crate) fn settle(&self) -> usize {
+        let mut free = self.lock();
+        let mut unused = Vec::new();
+        for class in 0..CLASSES {
+            let count = free.least[class];
+            unused.extend(free.heap[class].drain(..count));
+            free.least[class] = free.heap[class].len();
+        }
+        let count = free.least_large;
+        unused.extend(free.large.drain(..count));
+        free.least_large = free.large.len();
+        let bytes = unused.iter().map(|block| block.size).sum();
+        free.large_bytes = free.large.iter().map(|block| block.size).sum();
+        self.keeps.store(free.heap.iter().any(|h| !h.is_empty()) || free.least_large > 0, Ordering::Relaxed);
+        drop(free);
+        for block in unused {
+            // SAFETY: it is not in the arena, so it came from `Block::new`, and no buffer has it.
+            unsafe { block.free() }
+        }
+        bytes
     }
 
     /// Another chunk of the arena is for this class from now on, if there is one.
@@ -159,14 +203,18 @@ impl Pool {
     }
 
     fn give_back(&self, block: Block, is_fixed: bool) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.lock();
         let class = Self::class(block.size).filter(|c| block.size == ALIGN << c);
         match class {
             Some(class) if is_fixed => free.arena[class].push(block),
-            Some(class) if (free.heap[class].len() + 1) * block.size <= KEPT => free.heap[class].push(block),
+            Some(class) if (free.heap[class].len() + 1) * block.size <= KEPT => {
+                free.heap[class].push(block);
+                self.keeps.store(true, Ordering::Relaxed);
+            }
             None if block.size > CHUNK && free.large_bytes + block.size <= LARGE_KEPT => {
                 free.large_bytes += block.size;
                 free.large.push(block);
+                self.keeps.store(true, Ordering::Relaxed);
             }
             _ => {
                 drop(free);
@@ -295,6 +343,45 @@ mod tests {
         drop(all);
         let kept = pool.free.lock().unwrap().large.iter().map(|b| b.size).sum::<usize>();
         assert!(kept <= LARGE_KEPT, "{kept} bytes");
+    }
+
+    #[test]
+    fn what_was_not_needed_for_a_while_goes_back() {
+        let pool = Pool::new(0);
+        let sizes = [4096, 100_000, CHUNK, 3 * CHUNK, 20 * CHUNK];
+        let many = || -> Vec<Buffer> {
+            sizes.iter().flat_map(|&len| (0..3).map(move |_| len)).map(|len| pool.buffer(len)).collect()
+        };
+        assert!(!pool.keeps());
+        drop(many());
+        assert!(pool.keeps(), "for the next");
+        pool.settle();
+        let kept = || pool.free.lock().unwrap().heap.iter().map(Vec::len).sum::<usize>();
+        assert_eq!(kept(), 9, "they were needed since the call before");
+        // One of each is needed again and again.
+        sizes.iter().for_each(|&len| drop(pool.buffer(len)));
+        assert!(pool.settle() > 20 * CHUNK);
+        assert_eq!((kept(), pool.free.lock().unwrap().large.len()), (3, 1));
+        pool.settle();
+        assert!(!pool.keeps() && kept() == 0, "nothing is needed any more");
+        assert_eq!(pool.free.lock().unwrap().large_bytes, 0);
+    }
+
+    /// The engine's thread would stop for 20 ms if it cleared the pages of the longest write at once.
+    #[test]
+    fn memory_for_a_long_write_is_cleared_as_it_is_filled() {
+        const LEN: usize = 32 << 20;
+        let mut buffer = Pool::new(0).buffer(LEN);
+        let there = |buffer: &Buffer| {
+            let mut pages = vec![0_u8; LEN / ALIGN];
+            // SAFETY: the buffer has so many pages, and there is a byte for each.
+            let result = unsafe { libc::mincore(buffer.address().as_ptr().cast(), LEN, pages.as_mut_ptr()) };
+            assert_eq!(result, 0);
+            pages.iter().filter(|&page| page & 1 != 0).count()
+        };
+        assert_eq!(there(&buffer), 0);
+        buffer.fill(1);
+        assert_eq!(there(&buffer), LEN / ALIGN);
     }
 
     #[test]

@@ -378,7 +378,7 @@ impl Disk {
         let is_emulated = emulation.is_some();
         let groups = GroupTable::new(settings.limits.groups);
         let turns = Turns::default();
-        let (now, busy) = (clock.now(), Duration::ZERO);
+        let (now, busy) = (clock.now(), None);
         let context = Context { now, queue, groups, emulation, polls: false, turns, busy };
         let failed = |e: io::Error| Error::new(ErrorKind::Ring, format!("io_uring: {e}"));
         let (bell, ringer) = io::pipe().map_err(failed)?;

@@ -25,6 +25,7 @@ use crate::emulation::{Emulation, Lateness, Work};
 use crate::extents::Extent;
 use crate::groups::GroupTable;
 use crate::hands::{Hand, Hands, stay_on};
+use crate::heap;
 use crate::recorder::Recorder;
 use crate::request_queue::{IoId, RequestQueue, Start};
 use crate::ring::{LARGE, Outcome, Ring, Token};
@@ -58,6 +59,15 @@ const BATCH_MAPPED: u64 = 512 << 10;
 
 /// An engine that had nothing to do for this time has waited.
 const IDLE: Duration = Duration::from_us(5);
+
+/// How often it is measured how long the engine's threads have worked.
+const MEASURES: Duration = Duration::from_us(500);
+
+/// Memory that was not needed for this time goes back to the system.
+const SETTLES: Duration = Duration::from_secs(2);
+
+/// When this many bytes have gone back, the C library gives back what it has, too.
+const MUCH: usize = 1 << 20;
 
 /// How long a stopping engine waits for the store and for clients.
 const STOP_MAX: Duration = Duration::from_secs(3);
@@ -111,8 +121,8 @@ pub(crate) struct Context {
     pub(crate) polls: bool,
     /// Which tenants may do work that is no I/O, and how much.
     pub(crate) turns: Turns,
-    /// The time that turns took until now, of all threads.
-    pub(crate) busy: Duration,
+    /// The time that this engine's threads have worked until now, if that was measured in this turn.
+    pub(crate) busy: Option<Duration>,
 }
 
 impl Context {
@@ -128,11 +138,19 @@ impl Context {
 
     /// A tenant did this much that is no I/O; see [`Turns::charge`].
     pub(crate) fn charge(&mut self, tenant: &Tenant, cost: Duration, at_least: Duration) {
-        let weight = match tenant {
+        self.turns.charge((tenant, self.weight(tenant)), self.now, cost, at_least);
+    }
+
+    /// A tenant had so many requests for the disk handed in; see [`Turns::use_up`].
+    pub(crate) fn use_up(&mut self, tenant: &Tenant, requests: u64, cost: Duration) {
+        self.turns.use_up((tenant, self.weight(tenant)), self.now, requests, cost);
+    }
+
+    fn weight(&self, tenant: &Tenant) -> u64 {
+        match tenant {
             Tenant::Group(group) => self.queue.elevator().groups().weight(*group).get().into(),
             Tenant::Owner(_) => USUAL_WEIGHT,
-        };
-        self.turns.charge((tenant, weight), self.now, cost, at_least);
+        }
     }
 
     /// How well the model kept time, if there is one.
@@ -269,9 +287,14 @@ pub(crate) struct Engine<F> {
     recorder: Option<Recorder>,
     heard: Vec<Message>,
     stops_at: Option<Instant>,
+    /// When memory is looked at that is kept for the next requests.
+    settles_at: Option<Instant>,
     hands: Hands,
-    /// When the turn began that is taken, or was last.
+    /// When the turn began that is taken, or was last; and how long all turns took before that.
     turn_began: Instant,
+    turns_took: Duration,
+    /// When it is measured again how long threads have worked.
+    measures_at: Instant,
     /// No thread takes a turn any more.
     is_over: bool,
     /// The bytes that this thread has copied since it last sent: clients take them while it copies the next.
@@ -316,8 +339,11 @@ impl<F: Front + 'static> Engine<F> {
             recorder,
             heard: Vec::new(),
             stops_at: None,
+            settles_at: None,
             hands: Hands::default(),
             turn_began: Instant::EPOCH,
+            turns_took: Duration::ZERO,
+            measures_at: Instant::EPOCH,
             is_over: false,
             copied: 0,
             has_pages: false,
@@ -416,9 +442,11 @@ impl<F: Front + 'static> Engine<F> {
     fn turn(&mut self, hand: &mut Hand) -> io::Result<()> {
         self.context.now = self.clock.now();
         self.turn_began = self.context.now;
-        self.context.turns.begin(self.context.now);
+        self.measure();
+        self.context.turns.begin(self.context.now, self.context.busy);
         if hand.is_first() {
             self.hear()?;
+            self.settle();
         }
         self.front.begin_turn(&mut self.context);
         while let Some(outcome) = hand.ring.next() {
@@ -434,6 +462,31 @@ impl<F: Front + 'static> Engine<F> {
         while self.work_once(&mut hand.ring)? {}
         self.record();
         Ok(())
+    }
+
+    /// How long the engine has worked. Several threads work outside of their turns, too, and none of them
+    /// polls; one thread that polls uses a processor, and works in its turns alone.
+    fn measure(&mut self) {
+        let now = self.context.now;
+        self.context.busy = (now >= self.measures_at).then(|| {
+            self.measures_at = now + MEASURES;
+            if self.hands.are_many() { self.hands.processor_time() } else { self.turns_took }
+        });
+    }
+
+    /// Gives memory back that no client needs any more.
+    fn settle(&mut self) {
+        let now = self.context.now;
+        match self.settles_at {
+            None if self.store.pool().keeps() => self.settles_at = Some(now + SETTLES),
+            Some(at) if at <= now => {
+                self.settles_at = None;
+                if self.store.pool().settle() >= MUCH {
+                    heap::give_back();
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Wakes other threads that sleep while there is something for their rings. The first one sees whether
@@ -641,11 +694,12 @@ impl<F: Front + 'static> Engine<F> {
     /// How long a thread may wait in its ring; `None`: until something comes.
     fn prepare_to_wait(&mut self, hand: &mut Hand) -> io::Result<Option<Duration>> {
         let now = self.clock.now();
-        self.context.busy += now.saturating_since(self.turn_began);
-        let timer = [self.context.queue.next_timer(), self.front.next_timer(), self.stops_at]
-            .into_iter()
-            .flatten()
-            .min();
+        self.turns_took += now.saturating_since(self.turn_began);
+        let timer =
+            [self.context.queue.next_timer(), self.front.next_timer(), self.stops_at, self.settles_at]
+                .into_iter()
+                .flatten()
+                .min();
         let moment = self.context.emulation.as_ref().and_then(Emulation::next_event);
         let due = [timer, moment.map(|at| at - SPIN)].into_iter().flatten().min();
         let most = due.map(|at| at.saturating_since(now));

@@ -74,7 +74,7 @@ pub(crate) struct Open {
     /// The file by another way, if it is in memory: its pages can be handed on as they are.
     pub(crate) pages: Option<Arc<File>>,
     /// On whose [rights](crate::rights) it is written; `None`: on those of this process.
-    caller: Option<Caller>,
+    pub(crate) caller: Option<Caller>,
     /// The file of the table that this is another number of.
     original: Option<FileId>,
 }

@@ -10,7 +10,7 @@ use crate::turns::Turns;
 use fairhead_core::Control;
 use fairhead_core::groups::Max;
 use fairhead_core::sched::any::preset;
-use fairhead_core::units::{Duration, GroupId, Instant};
+use fairhead_core::units::{GroupId, Instant};
 use std::num::NonZeroU64;
 
 /// A context at the beginning of time, with a scheduler as live engines have it.
@@ -23,7 +23,7 @@ pub(crate) fn context(scheduler: &str) -> Context {
         emulation: None,
         polls: false,
         turns: Turns::default(),
-        busy: Duration::ZERO,
+        busy: None,
     }
 }
 

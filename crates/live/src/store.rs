@@ -21,12 +21,13 @@
 //! held until the earlier one is done, or the page would bring back what it held before. This holds across
 //! all numbers that one file has.
 //!
-//! **Files in memory** take no time but that of copying. What is small is copied by a call, here and now: a
-//! turn through the ring costs more than that. Large reads are not copied, if a socket will have them:
-//! `pipes.rs`; small ones only by the message that sends them: `mapped.rs`. Data of writes may come in a
-//! pipe. Writes of 256 KiB and more are for the ring's workers; if these are all busy, the engine's thread
-//! copies one of them, 128 KiB at a time, so that other clients wait no longer than that. An operation that
-//! is to fail on purpose goes through the ring.
+//! **Files in memory** take no time but that of copying. What is small is copied, or made to read as zeros,
+//! by a call, here and now: a turn through the ring costs more than that, and its workers take the processors
+//! from this thread. Large reads are not copied, if a socket will have them: `pipes.rs`; small ones only by
+//! the message that sends them: `mapped.rs`. Data of writes may come in a pipe. Writes of 256 KiB and more
+//! are for the ring's workers; if these are all busy, the engine's thread copies one of them, 128 KiB at a
+//! time, so that other clients wait no longer than that. An operation that is to fail on purpose goes through
+//! the ring.
 //!
 //! What it does not do: decide anything. Errors go back to the queue; those that only mean "not now" are
 //! retried.
@@ -68,6 +69,18 @@ enum Way {
 }
 
 impl Way {
+    /// The first way that is tried.
+    fn of(op: Op) -> Self {
+        match op {
+            Op::Read | Op::Write => Self::Transfer,
+            Op::Discard | Op::Zero { may_discard: true } => Self::PunchHole,
+            Op::Zero { may_discard: false } => Self::ZeroRange,
+            Op::Extents => Self::Find,
+            Op::Allocate { mode } => Self::Allocate(mode),
+            Op::Flush => unreachable!("a flush begins with `flush`"),
+        }
+    }
+
     /// The kind of operation, for [faults](crate::faults).
     const fn fault(self, op: Op) -> FaultOp {
         match (self, op) {
@@ -187,6 +200,11 @@ impl Store {
         }
     }
 
+    /// Where memory comes from.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     /// How many operations the ring has.
     pub(crate) fn under_way(&self) -> usize {
         self.operations.len()
@@ -210,16 +228,9 @@ impl Store {
         }
         let (transfer, runs) = Transfer::new(&pieces);
         self.transfers.insert(io.0, transfer);
-        runs.into_iter().try_for_each(|run| {
-            let way = match pieces[run.pieces.start].op {
-                Op::Read | Op::Write => Way::Transfer,
-                Op::Discard | Op::Zero { may_discard: true } => Way::PunchHole,
-                Op::Zero { may_discard: false } => Way::ZeroRange,
-                Op::Extents => return self.find(ring, queue, io, run),
-                Op::Allocate { mode } => Way::Allocate(mode),
-                Op::Flush => unreachable!("a flush begins with `flush`"),
-            };
-            self.push(ring, queue, io, run, way)
+        runs.into_iter().try_for_each(|run| match Way::of(pieces[run.pieces.start].op) {
+            Way::Find => self.find(ring, queue, io, run),
+            way => self.push(ring, queue, io, run, way),
         })?;
         Ok(None)
     }
@@ -259,6 +270,9 @@ impl Store {
             let result = match piece.op {
                 Op::Read if !self.read_here(open, queue, &piece) => return None,
                 Op::Read => Ok(()),
+                // The ring says what went wrong, or finds another way: to do it again changes nothing.
+                Op::Discard | Op::Zero { .. } if !zero_here(open, &self.zeros, &piece) => return None,
+                Op::Discard | Op::Zero { .. } => Ok(()),
                 _ => {
                     write_here(open, queue, &piece).map_err(|e| Errno(e.raw_os_error().unwrap_or(libc::EIO)))
                 }
@@ -277,7 +291,7 @@ impl Store {
         is_short: bool,
     ) -> bool {
         let bytes = piece.offset..piece.offset + u64::from(piece.len);
-        let fault = Way::Transfer.fault(piece.op);
+        let fault = Way::of(piece.op).fault(piece.op);
         let is_harmed = self.injector.as_ref().is_some_and(|i| i.will_hit(fault, piece.file, &bytes));
         if is_harmed || files[piece.file.0 as usize].pages.is_none() {
             return false;
@@ -290,6 +304,9 @@ impl Store {
             // Bytes leave the pipe in order.
             (Op::Write, Some(Data::Load(_))) => !piece.fua && piece.len == bio_len,
             (Op::Write, Some(Data::Memory(_))) => !piece.fua && is_short,
+            (Op::Discard | Op::Zero { .. }, _) => {
+                !piece.fua && is_short && files[piece.file.0 as usize].caller.is_none()
+            }
             _ => false,
         }
     }
@@ -787,7 +804,21 @@ fn write_here(open: &Open, queue: &mut RequestQueue<Data>, piece: &Piece) -> io:
     }
 }
 
+/// Makes a piece of a file in memory read as zeros. Returns whether that could be done.
+fn zero_here(open: &Open, zeros: &[u8], piece: &Piece) -> bool {
+    use rustix::fs::{FallocateFlags, fallocate};
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match Way::of(piece.op) {
+        Way::PunchHole => fallocate(&open.file, hole, piece.offset, piece.len.into()).is_ok(),
+        // Such a file system has no other zeros.
+        _ => open.file.write_all_at(&zeros[..piece.len as usize], piece.offset).is_ok(),
+    }
+}
+
 /// Whether it may go well if it is tried again.
 fn is_temporary(errno: Errno) -> bool {
     matches!(errno.0, libc::EAGAIN | libc::EINTR)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,11 @@
 //!   that stays in its input, which is not read meanwhile, so that its socket fills up; the connection waits
 //!   in a [`Line`], round robin over tenants and, inside each, over connections. Between two turns the disk,
 //!   completions and other tenants are served.
+//! - **A request for the disk** counts in a turn, too, and owes nothing. While others were here within
+//!   [`THINK`], it counts as what requests took of the thread lately, all in [`BESIDE`] instead of [`TURN`],
+//!   and a tenant of less weight has less of that. Where the disk takes no time, a turn is all that others
+//!   wait for: two hundred connections that read an image in memory, with a hundred reads a turn, left a
+//!   reader 0.03 of its reads.
 //! - **Over time**, what such work cost is a debt. All tenants that owe may use 1 / [`SHARE`] of the time
 //!   together, in proportion to their weights; a tenant that owes more than it may ([`AHEAD`]) waits until it
 //!   does not. A tenant that did little owes nothing and is served at once, whatever others owe.
@@ -16,8 +21,9 @@
 //!
 //! Before a client has chosen an export its tenant is the owner of its connection, then its export's group.
 //!
-//! Costs are known numbers and not measured, so that they are the same on each run: a measurement would
-//! charge a tenant for the time that other programs had the processor.
+//! Debts are known numbers and not measured, so that they are the same on each run: a measurement would
+//! charge a tenant for the time that other programs had the processor. What a request for the disk takes
+//! ranges from one microsecond to tens, by how it is sent and by the machine; so that is measured.
 //!
 //! What it does not do: divide the disk, or know groups. A tenant that owes alone has all of that part of the
 //! time, whatever its weight.
@@ -39,8 +45,16 @@ const AHEAD: Duration = Duration::from_ms(32);
 /// Further connections of a tenant that owes may do their first steps as long as it owes no more than this.
 const BEARABLE: Duration = Duration::from_ms(128);
 
-/// The cost of a request for the disk: to read it, to hand it in, and to answer it.
-pub(crate) const IO: Duration = Duration::from_ns(300);
+/// A tenant is here for this time after its last work.
+const THINK: Duration = Duration::from_ms(4);
+
+/// The part of the thread that a tenant has in a turn for requests for the disk while others are here: about
+/// what a single request takes from its arrival to its answer, if nothing else is done.
+const BESIDE: Duration = Duration::from_us(10);
+
+/// The cost of a request for the disk while no other tenant is here: a bound for what is done in a turn.
+const IO: Duration = Duration::from_ns(300);
+
 /// The cost of a step that is no I/O, and of a message with such steps, in which the socket is read, the
 /// answers are sent and the client is woken.
 pub(crate) const STEP: Duration = Duration::from_us(2);
@@ -57,14 +71,63 @@ pub(crate) enum Tenant {
 /// The weight of a tenant without a group.
 pub(crate) const USUAL_WEIGHT: u64 = 100;
 
+/// The mean of what each of some things takes.
+#[derive(Debug)]
+pub(crate) struct Mean {
+    each: Duration,
+    /// How many there were since `all` was what they had taken.
+    count: u64,
+    all: Duration,
+}
+
+impl Mean {
+    /// The number of things over which the mean is taken.
+    const WINDOW: u64 = 64;
+
+    /// What one is taken for as long as nothing is known, and at least and at most.
+    const USUAL: Duration = Duration::from_us(4);
+    const LEAST: Duration = Duration::from_us(1);
+    const MOST: Duration = Duration::from_us(100);
+
+    pub(crate) const fn each(&self) -> Duration {
+        self.each
+    }
+
+    pub(crate) const fn count(&mut self, more: u64) {
+        self.count += more;
+    }
+
+    /// They have taken this until now, in all, if that is known.
+    pub(crate) fn learn(&mut self, all: Option<Duration>) {
+        if let Some(all) = all.filter(|_| self.count >= Self::WINDOW) {
+            let each = all.saturating_sub(self.all) / self.count;
+            self.each = (self.each * 7 + each.clamp(Self::LEAST, Self::MOST)) / 8;
+            (self.count, self.all) = (0, all);
+        }
+    }
+}
+
+impl Default for Mean {
+    fn default() -> Self {
+        Self { each: Self::USUAL, count: 0, all: Duration::ZERO }
+    }
+}
+
 #[derive(Debug)]
 struct Account {
     weight: u64,
     /// When all that it did will be paid for.
     until: Instant,
-    /// The last turn in which it did anything, and what it used of that.
+    /// When it did anything last, in which turn, and what it used of that.
+    last: Instant,
     turn: u64,
     used: Duration,
+}
+
+impl Account {
+    fn is_here(&self, now: Instant) -> bool {
+        now.saturating_since(self.last) < THINK
+    }
 }
 
 /// What each tenant did lately. See the [module](self).
@@ -74,15 +137,21 @@ pub(crate) struct Turns {
     turn: u64,
     /// The weights of the tenants that owe, as of this turn.
     owing: u64,
+    /// The largest weight of those that are here, as of this turn.
+    heaviest: u64,
+    requests: Mean,
 }
 
 impl Turns {
-    /// The engine begins another turn.
-    pub(crate) fn begin(&mut self, now: Instant) {
+    /// The engine begins another turn; `busy` is how long it has worked until now, if that is known.
+    pub(crate) fn begin(&mut self, now: Instant, busy: Option<Duration>) {
         self.turn += 1;
+        self.requests.learn(busy);
         if !self.accounts.is_empty() {
-            self.accounts.retain(|_, account| account.until > now);
-            self.owing = self.accounts.values().map(|account| account.weight).sum();
+            self.accounts.retain(|_, account| account.until > now || account.is_here(now));
+            let owing = self.accounts.values().filter(|account| account.until > now);
+            self.owing = owing.map(|account| account.weight).sum();
+            self.heaviest = self.accounts.values().map(|account| account.weight).max().unwrap_or_default();
         }
     }
 
@@ -90,27 +159,58 @@ impl Turns {
     /// that `is_new` may begin although others on its account have used up more than theirs.
     pub(crate) fn left(&self, tenant: &Tenant, now: Instant, is_new: bool) -> Result<Duration, Instant> {
         let Some(account) = self.accounts.get(tenant) else { return Ok(TURN) };
+        let part = TURN * account.weight / self.heaviest.max(account.weight).max(1);
         let used = if account.turn == self.turn { account.used } else { Duration::ZERO };
-        if used >= TURN {
+        // However small its part is, it has one.
+        if !used.is_zero() && used >= part {
             return Err(now);
         }
         let ahead = if is_new { BEARABLE } else { AHEAD };
         if used.is_zero() && account.until > now + ahead {
             return Err(account.until - ahead);
         }
-        Ok(TURN - used)
+        Ok(part.saturating_sub(used).max(Duration::from_ns(1)))
     }
 
-    /// The tenant used this much of the turn, for I/O: the scheduler and the queue bound that.
-    pub(crate) fn use_up(&mut self, tenant: &Tenant, now: Instant, cost: Duration) {
-        if !cost.is_zero() {
-            let turn = self.turn;
-            let account = self.account(tenant, now);
-            if account.turn != turn {
-                (account.turn, account.used) = (turn, Duration::ZERO);
-            }
-            account.used += cost;
+    /// What a request of this tenant's for the disk uses of a turn: to read it, to hand it in, and to answer
+    /// it. One `is_alone` if all that comes by this front comes one after the other.
+    pub(crate) fn io(&self, tenant: &Tenant, is_alone: bool) -> Duration {
+        let others = self.accounts.len() - usize::from(self.accounts.contains_key(tenant));
+        match (others, is_alone) {
+            (1.., _) => self.requests.each() * (TURN.as_ns() / BESIDE.as_ns()),
+            (0, true) => Duration::ZERO,
+            (0, false) => IO,
         }
+    }
+
+    /// The tenant, of this weight, used this much of the turn for so many requests for the disk: the
+    /// scheduler and the queue bound that.
+    pub(crate) fn use_up(
+        &mut self,
+        (tenant, weight): (&Tenant, u64),
+        now: Instant,
+        requests: u64,
+        cost: Duration,
+    ) {
+        self.requests.count(requests);
+        if requests > 0 {
+            self.uses((tenant, weight), now, cost);
+        }
+    }
+
+    fn uses(&mut self, (tenant, weight): (&Tenant, u64), now: Instant, cost: Duration) -> &mut Account {
+        let turn = self.turn;
+        if !self.accounts.contains_key(tenant) {
+            let new = Account { weight, until: now, last: now, turn, used: Duration::ZERO };
+            self.accounts.insert(tenant.clone(), new);
+        }
+        let account = self.accounts.get_mut(tenant).expect("it was just put there");
+        if account.turn != turn {
+            (account.turn, account.used) = (turn, Duration::ZERO);
+        }
+        account.used += cost;
+        (account.weight, account.last) = (weight, now);
+        account
     }
 
     /// The tenant, of this weight, used this much of the turn for work that is no I/O, and owes it; in no
@@ -126,18 +226,8 @@ impl Turns {
         let takes = Duration::from_ns(takes);
         // Of what is limited, one at a time.
         let used = if at_least > takes { TURN } else { cost };
-        self.use_up(tenant, now, used);
-        let account = self.account(tenant, now);
-        account.weight = weight;
+        let account = self.uses((tenant, weight), now, used);
         account.until = account.until.max(now) + takes.max(at_least);
-    }
-
-    fn account(&mut self, tenant: &Tenant, now: Instant) -> &mut Account {
-        if !self.accounts.contains_key(tenant) {
-            let new = Account { weight: USUAL_WEIGHT, until: now, turn: self.turn, used: Duration::ZERO };
-            self.accounts.insert(tenant.clone(), new);
-        }
-        self.accounts.get_mut(tenant).expect("it was just put there")
     }
 }
 
@@ -212,7 +302,7 @@ mod tests {
         floods.iter().for_each(|(tenant, who)| line.push(tenant, *who, Instant::EPOCH));
         for turn in 0..turns_max {
             let now = Instant::EPOCH + Duration::from_us(50) * turn;
-            turns.begin(now);
+            turns.begin(now, None);
             let mut did = Vec::new();
             while let Some(who) = line.next(&turns, now) {
                 let tenant = &floods[who].0;
@@ -263,7 +353,7 @@ mod tests {
         tenants.iter().enumerate().for_each(|(who, tenant)| line.push(tenant, who, Instant::EPOCH));
         for turn in 0..400_000 {
             let now = Instant::EPOCH + Duration::from_us(50) * turn;
-            turns.begin(now);
+            turns.begin(now, None);
             while let Some(who) = line.next(&turns, now) {
                 done[who] += 1;
                 turns.charge((&tenants[who], weights[who]), now, STEP, Duration::ZERO);
@@ -278,16 +368,16 @@ mod tests {
     fn a_tenant_that_did_little_is_served_whatever_others_owe() {
         let mut turns = Turns::default();
         let now = Instant::EPOCH;
-        turns.begin(now);
+        turns.begin(now, None);
         turns.charge((&user(1), USUAL_WEIGHT), now, Duration::from_secs(1), Duration::ZERO);
         assert_eq!(turns.left(&user(1), now, false), Err(now), "in this turn");
         assert_eq!(turns.left(&user(2), now, false), Ok(TURN));
-        turns.begin(now);
+        turns.begin(now, None);
         assert_eq!(turns.left(&user(1), now, false), Err(now + Duration::from_secs(SHARE) - AHEAD));
         assert_eq!(turns.left(&user(2), now, false), Ok(TURN));
         assert!(turns.left(&user(1), now, true).is_err(), "more than is bearable");
         turns.charge((&user(2), USUAL_WEIGHT), now, Duration::from_ms(1) + STEP, Duration::ZERO);
-        turns.begin(now);
+        turns.begin(now, None);
         assert!(turns.left(&user(2), now, false).is_err());
         assert_eq!(turns.left(&user(2), now, true), Ok(TURN), "a new connection of it may begin");
     }
@@ -299,7 +389,7 @@ mod tests {
         line.push(&tenant, 0, Instant::EPOCH);
         for ms in 0..10_000 {
             let now = Instant::EPOCH + Duration::from_ms(ms);
-            turns.begin(now);
+            turns.begin(now, None);
             while line.next(&turns, now).is_some() {
                 done += 1;
                 turns.charge((&tenant, USUAL_WEIGHT), now, STEP, Duration::from_ms(100));
@@ -314,13 +404,49 @@ mod tests {
         let mut turns = Turns::default();
         let now = Instant::EPOCH;
         for _ in 0..1000 {
-            turns.begin(now);
+            turns.begin(now, None);
             let mut count = 0;
             while turns.left(&user(1), now, false).is_ok() {
-                turns.use_up(&user(1), now, IO);
+                turns.use_up((&user(1), USUAL_WEIGHT), now, 1, turns.io(&user(1), false));
                 count += 1;
             }
             assert_eq!(count, TURN.as_ns() / IO.as_ns());
         }
+    }
+
+    /// The requests that a tenant has done in a turn that take `each`, beside another one, if there is one,
+    /// of this weight.
+    fn in_a_turn(each: Duration, beside: Option<u64>) -> u64 {
+        let (mut turns, mut now, mut busy, mut count) = (Turns::default(), Instant::EPOCH, Duration::ZERO, 0);
+        for turn in 0..1000 {
+            turns.begin(now, Some(busy));
+            let before = count;
+            if let Some(weight) = beside.filter(|_| turn % 2 == 0) {
+                turns.use_up((&user(2), weight), now, 1, turns.io(&user(2), false));
+                (now, busy) = (now + each, busy + each);
+            }
+            while turns.left(&user(1), now, false).is_ok() {
+                turns.use_up((&user(1), USUAL_WEIGHT), now, 1, turns.io(&user(1), false));
+                count += 1;
+            }
+            now = now + each * (count - before);
+            busy += each * (count - before);
+            if turn < 999 {
+                count = 0;
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn a_turn_of_requests_is_short_while_others_are_here() {
+        let each = Duration::from_us(10);
+        assert_eq!(in_a_turn(each, None), TURN.as_ns() / IO.as_ns(), "alone");
+        let beside = in_a_turn(each, Some(USUAL_WEIGHT));
+        assert!((1..=2).contains(&beside), "{beside} of {each} each, {BESIDE} in a turn");
+        let quick = in_a_turn(Duration::from_us(1), Some(USUAL_WEIGHT));
+        assert!((8..=11).contains(&quick), "{quick} requests of 1 us");
+        let light = in_a_turn(Duration::from_us(1), Some(5 * USUAL_WEIGHT));
+        assert!((2..=3).contains(&light), "{light} requests of 1 us for a fifth of the weight");
     }
 }

@@ -144,6 +144,8 @@ const CALLS: &[Line] = calls! {
     SYS_sysinfo             ALL     Always,
     SYS_uname               ALL     Always,
     SYS_prlimit64           ALL     Bits(2, u64::MAX, 0),
+    // Whether a thread for names had to wait: of the thread itself.
+    SYS_getrusage           MOUNT   Is(0, &[libc::RUSAGE_THREAD as u64]),
     SYS_ioprio_get          ALL     Always,
     // Descriptors.
     SYS_read                ALL     Always,

@@ -4,6 +4,8 @@
 //! A client that waits for an errand is not listened to. If it goes, its errand is done all the same.
 
 use super::report::refusal;
+use crate::clock::Clock;
+use fairhead_core::units::{Duration, Instant};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, mpsc};
@@ -12,11 +14,12 @@ use std::thread;
 /// The most errands at a time.
 const MOST: usize = 16;
 
-/// An errand that is done, by number, and its answer.
-type Done = (u64, String);
+/// An errand that is done, by number, its answer, and how long it took.
+type Done = (u64, String, Duration);
 
 /// See the [module](self).
 pub(super) struct Errands {
+    clock: Clock,
     last: u64,
     at_work: usize,
     done: mpsc::Sender<Done>,
@@ -29,6 +32,8 @@ pub(super) struct Errands {
 /// An errand at work. It has an answer even if it panics.
 struct Errand {
     number: u64,
+    clock: Clock,
+    began: Instant,
     answer: Option<String>,
     done: mpsc::Sender<Done>,
     ringer: Arc<PipeWriter>,
@@ -38,16 +43,17 @@ impl Drop for Errand {
     fn drop(&mut self) {
         let answer = self.answer.take().unwrap_or_else(|| refusal("the server could not do it"));
         // A server that has ended has no use for it.
-        let _ = self.done.send((self.number, answer));
+        let took = self.clock.now().saturating_since(self.began);
+        let _ = self.done.send((self.number, answer, took));
         let _ = (&*self.ringer).write_all(&[1]);
     }
 }
 
 impl Errands {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(clock: Clock) -> io::Result<Self> {
         let (done, answers) = mpsc::channel();
         let (bell, ringer) = io::pipe()?;
-        Ok(Self { last: 0, at_work: 0, done, answers, bell, ringer: Arc::new(ringer) })
+        Ok(Self { clock, last: 0, at_work: 0, done, answers, bell, ringer: Arc::new(ringer) })
     }
 
     /// What is readable when an errand is done.
@@ -65,7 +71,8 @@ impl Errands {
         }
         let number = self.last + 1;
         let (done, ringer) = (self.done.clone(), Arc::clone(&self.ringer));
-        let errand = Errand { number, answer: None, done, ringer };
+        let (clock, began) = (self.clock, self.clock.now());
+        let errand = Errand { number, clock, began, answer: None, done, ringer };
         let work = move || {
             let mut errand = errand;
             errand.answer = Some(work());
@@ -95,7 +102,7 @@ mod tests {
 
     #[test]
     fn each_errand_has_an_answer_and_there_are_not_too_many() {
-        let mut errands = Errands::new().unwrap();
+        let mut errands = Errands::new(Clock::start()).unwrap();
         let (go, wait) = mpsc::channel::<()>();
         let first = errands.begin(move || wait.recv().map(|()| "done".to_owned()).unwrap()).unwrap();
         let second = errands.begin(|| panic!("on purpose")).unwrap();
@@ -106,7 +113,7 @@ mod tests {
         while all.len() < MOST {
             all.extend(errands.take());
         }
-        let of = |number| &all.iter().find(|(n, _)| *n == number).unwrap().1;
+        let of = |number| &all.iter().find(|(n, ..)| *n == number).unwrap().1;
         assert_eq!(of(first), "done");
         assert!(of(second).contains("could not do it"), "{}", of(second));
         assert!(errands.begin(String::new).is_ok());

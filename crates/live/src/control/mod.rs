@@ -15,7 +15,7 @@
 //!
 //! The engine answers between two of its turns, as it answers any other thread, and copies its books in
 //! microseconds; text is made of them here. A question within ten milliseconds of the last one gets the same
-//! answer.
+//! answer. All work of control has a [part](pace) of the time: clients that ask without a pause wait.
 //!
 //! What it does not do: passwords. A unix socket is for its owner only; metrics are read-only, and refused
 //! beyond this machine unless it is said that the network is trusted.
@@ -28,6 +28,7 @@ mod export_request;
 mod guest;
 #[cfg(test)]
 mod neighbours;
+mod pace;
 mod report;
 mod request;
 #[cfg(test)]
@@ -49,6 +50,7 @@ use errands::Errands;
 use fairhead_core::sched::catalogue::Catalogue;
 use fairhead_core::units::{Duration, Instant};
 use guest::{Guest, Said, Wants};
+use pace::Pace;
 use report::refusal;
 use serde_json::{Value, json};
 use std::io::{self, PipeReader, PipeWriter};
@@ -116,9 +118,10 @@ impl ControlServer {
         let metrics = tcp.as_ref().map(TcpListener::local_addr).transpose().map_err(failed)?;
         let (end, stop) = io::pipe().map_err(failed)?;
         let (shared, exports) = (disk.shared(), options.exports.clone());
-        let errands = Errands::new().map_err(failed)?;
-        let (clock, guests, catalogue) = (Clock::start(), Vec::new(), options.catalogue);
-        let host = Host { shared, clock, books: None, exports, catalogue, unix, tcp, guests, errands };
+        let clock = Clock::start();
+        let errands = Errands::new(clock).map_err(failed)?;
+        let (guests, catalogue, pace) = (Vec::new(), options.catalogue, Pace::default());
+        let host = Host { shared, clock, books: None, exports, catalogue, unix, tcp, guests, errands, pace };
         let thread = thread::Builder::new().name("fairhead-ctl".to_owned());
         let (lives, ended) = mpsc::channel::<()>();
         let work = move || {
@@ -172,11 +175,12 @@ struct Host {
     tcp: Option<TcpListener>,
     guests: Vec<Guest>,
     errands: Errands,
+    pace: Pace,
 }
 
 impl Host {
     fn work(mut self, end: &PipeReader) {
-        loop {
+        while self.rest(end) {
             let mut polled =
                 vec![wants(end.as_raw_fd(), libc::POLLIN), wants(self.errands.fd(), libc::POLLIN)];
             polled.extend(self.unix.iter().map(|l| wants(l.as_raw_fd(), libc::POLLIN)));
@@ -215,7 +219,8 @@ impl Host {
                     }
                 }
             }
-            for (errand, answer) in if has_news { self.errands.take() } else { Vec::new() } {
+            for (errand, answer, took) in if has_news { self.errands.take() } else { Vec::new() } {
+                self.pace.worked(now, took);
                 // One that has gone has no use for it.
                 if let Some(guest) = guests.iter_mut().find(|guest| guest.waits_for(errand)) {
                     guest.tell(now, answer);
@@ -224,6 +229,23 @@ impl Host {
             guests.retain(|guest| !guest.is_gone(now));
             self.guests = guests;
             self.welcome(now);
+            let end = self.clock.now();
+            self.pace.worked(end, end.saturating_since(now));
+        }
+    }
+
+    /// Waits as long as work has had more than its part. Returns whether the thread is to continue.
+    fn rest(&self, end: &PipeReader) -> bool {
+        loop {
+            let pause = self.pace.pause(self.clock.now());
+            if pause.is_zero() {
+                return true;
+            }
+            let mut polled = [wants(end.as_raw_fd(), libc::POLLIN)];
+            let ms = pause.as_ms().saturating_add(1).try_into().unwrap_or(libc::c_int::MAX);
+            if wait(&mut polled, ms).is_err() || polled[0].revents != 0 {
+                return false;
+            }
         }
     }
 

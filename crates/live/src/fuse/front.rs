@@ -23,7 +23,6 @@ use super::queues::Queues;
 use super::range::Range;
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
-use crate::clock::Clock;
 use crate::data::Data;
 use crate::engine::{Context, Front};
 use crate::rights;
@@ -74,7 +73,7 @@ pub(crate) struct Channel {
     bell: PipeWriter,
     /// Whether requests come through the kernel's queues.
     has_queues: AtomicBool,
-    /// What threads for names have taken for all jobs, in nanoseconds.
+    /// The processor time of threads for names, in nanoseconds.
     names_ns: AtomicU64,
 }
 
@@ -259,8 +258,6 @@ pub(crate) struct FuseFront<T> {
     look_after: Option<Instant>,
     /// The bytes that these requests hold for writes.
     held: u64,
-    /// The number of processors.
-    processors: u64,
     /// Requests of groups that have had their part of this thread.
     held_back: AllHeldBack,
     /// Closed, and something may still be asked of them.
@@ -304,7 +301,6 @@ impl<T: Tree> FuseFront<T> {
             disturbed: Vec::new(),
             look_after: None,
             held: 0,
-            processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
             held_back: AllHeldBack::default(),
             ended: Some(ended),
         }
@@ -316,20 +312,20 @@ impl<T: Tree> FuseFront<T> {
             return Ok(None);
         }
         let (channel, tree) = (Arc::clone(channel), Arc::clone(tree));
-        let clock = Clock::start();
-        let work = move |(header, bytes, group): Job| {
-            let began = clock.now();
+        let counted = Arc::clone(&channel);
+        let names_took = move |took: Duration| {
+            counted.names_ns.fetch_add(took.as_ns(), Ordering::Relaxed);
+        };
+        let work = move |Job { header, bytes, opens_for, .. }: Job| {
             let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
-            if let Some(reply) = tree.answer(&header, &group, &operation) {
+            if let Some(reply) = tree.answer(&header, &opens_for, &operation) {
                 if operation.changes_unseen() {
                     channel.forget_attributes(header.node);
                 }
                 channel.reply_from_afar(&header, reply);
             }
-            let took = clock.now().saturating_since(began);
-            channel.names_ns.fetch_add(took.as_ns(), Ordering::Relaxed);
         };
-        NameThreads::start(work).map(Some)
+        NameThreads::start(work, names_took).map(Some)
     }
 
     /// Replies to a request.
@@ -564,24 +560,22 @@ impl<T: Tree> FuseFront<T> {
         let Some(workers) = &self.workers else {
             return self.tree.answer(header, "", operation);
         };
-        let group = match operation {
+        let group = self.tree.who(context, header, false).group;
+        let opens_for = match operation {
             Operation::Open { .. }
             | Operation::Create { .. }
             | Operation::TmpFile { .. }
-            | Operation::FsyncDir { .. } => {
-                let group = self.tree.who(context, header, false).group;
-                context.groups.name(group).to_owned()
-            }
+            | Operation::FsyncDir { .. } => context.groups.name(group).to_owned(),
             _ => String::new(),
         };
         if header.entry.is_some() {
-            self.calls.push((*header, bytes.to_vec(), group));
+            self.calls.push(Job { header: *header, bytes: bytes.to_vec(), group, opens_for });
             return None;
         }
-        match self.tree.answer_at_once(header, &group, operation) {
+        match self.tree.answer_at_once(header, &opens_for, operation) {
             AtOnce::Done(reply) => reply,
             AtOnce::MayBlock => {
-                workers.send((*header, bytes.to_vec(), group));
+                workers.send(Job { header: *header, bytes: bytes.to_vec(), group, opens_for });
                 None
             }
         }
@@ -721,14 +715,14 @@ impl<T: Tree> Front for FuseFront<T> {
         let (calls, tree, channel) =
             (std::mem::take(&mut self.calls), Arc::clone(&self.tree), Arc::clone(&self.channel));
         Some(Box::new(move || {
-            for (header, bytes, group) in calls {
-                let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
-                match tree.answer_at_once(&header, &group, &operation) {
+            for job in calls {
+                let operation = Operation::parse(job.header.opcode, &job.bytes).expect("parsed before");
+                match tree.answer_at_once(&job.header, &job.opens_for, &operation) {
                     AtOnce::Done(None) => {}
                     AtOnce::Done(Some(reply)) => {
-                        channel.done.lock().unwrap_or_else(PoisonError::into_inner).push((header, reply));
+                        channel.done.lock().unwrap_or_else(PoisonError::into_inner).push((job.header, reply));
                     }
-                    AtOnce::MayBlock => workers.send((header, bytes, group)),
+                    AtOnce::MayBlock => workers.send(job),
                 }
             }
         }))

@@ -15,12 +15,19 @@
 //! longer time after others were seen last, in which the line becomes empty.
 //!
 //! A group may be [`AHEAD`] of its part, so that callers who do little wait for nothing. What a request costs
-//! is the mean of what requests took of the thread lately, since that depends on the machine and on how busy
-//! it is. Names and attributes cost what they took of their threads, divided by the number of processors.
+//! is the mean of what requests took of the engine's threads lately, since that depends on the machine. Names
+//! and attributes cost the processor time of their threads besides.
+//!
+//! **One caller that waits for each answer** crowds out no group: others are served between two of its
+//! requests. So it is never held back, and keeps what others leave of the thread.
+//!
+//! While others are active, names and attributes have one part in [`NAMES`] of that: the disk's clients have
+//! nothing of such work, and it is no request for the weights of the disk.
 //!
 //! What it does not do: divide the disk, or hold requests; the front does.
 
 use crate::fuse::protocol::Operation;
+use crate::turns::Mean;
 use fairhead_core::groups::Groups;
 use fairhead_core::units::{Duration, GroupId, Instant};
 use std::collections::BTreeMap;
@@ -34,19 +41,14 @@ const GONE: Duration = Duration::from_ms(100);
 /// One part in this many of the thread's time stays free.
 const FREE: u64 = 8;
 
-/// How far a group may be ahead of its part.
-const AHEAD: Duration = Duration::from_us(200);
+/// Names and attributes have one part in this many of their group's.
+const NAMES: u64 = 4;
+
+/// How far a group may be ahead of its part: one or two requests.
+const AHEAD: Duration = Duration::from_us(50);
 
 /// The time after which it is asked again whether the others have gone.
 const AGAIN: Duration = Duration::from_ms(1);
-
-/// What a request costs as long as nothing is known, and what its cost is taken for at least and at most.
-const USUAL: Duration = Duration::from_us(4);
-const LEAST: Duration = Duration::from_us(1);
-const MOST: Duration = Duration::from_us(100);
-
-/// The number of requests over which the mean is taken.
-const WINDOW: u64 = 64;
 
 /// What an operation takes besides what any request does; `None`: nothing waits for it, or it ends what
 /// others wait for.
@@ -80,37 +82,13 @@ pub(super) const fn extra(operation: &Operation<'_>) -> Option<Extra> {
 /// The first piece of a copy.
 const PIECE: u64 = 1 << 20;
 
-/// A mean over [`WINDOW`] things.
-#[derive(Debug)]
-struct Mean {
-    each: Duration,
-    /// How many there were since `all` was what they had taken.
-    count: u64,
-    all: Duration,
-}
-
-impl Mean {
-    /// They have taken this until now, in all.
-    fn learn(&mut self, all: Duration) {
-        if self.count >= WINDOW {
-            let each = all.saturating_sub(self.all) / self.count;
-            self.each = (self.each * 7 + each.clamp(LEAST, MOST)) / 8;
-            (self.count, self.all) = (0, all);
-        }
-    }
-}
-
-impl Default for Mean {
-    fn default() -> Self {
-        Self { each: USUAL, count: 0, all: Duration::ZERO }
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Share {
     /// When all that it had will be within its part.
     until: Instant,
     last: Instant,
+    /// The thread of its last request, and the number of that.
+    asked: (u32, u64),
 }
 
 /// See the [module](self).
@@ -122,16 +100,24 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// The engine's thread was busy for this time until now, and the processors with names for that.
-    pub(super) fn learn(&mut self, busy: Duration, names: Duration) {
+    /// The engine's threads have worked for this time until now, and those for names for that.
+    pub(super) fn learn(&mut self, busy: Option<Duration>, names: Option<Duration>) {
         self.requests.learn(busy);
         self.names.learn(names);
+    }
+
+    /// A request of a thread in this group has come. Returns the thread and the number of the one before.
+    pub(super) fn asks(&mut self, now: Instant, group: GroupId, asked: (u32, u64)) -> Option<(u32, u64)> {
+        let before = self.groups.get(&group).map(|share| share.asked);
+        let share = self.groups.entry(group).or_insert(Share { until: now, last: now, asked });
+        (share.last, share.asked) = (now, asked);
+        before
     }
 
     /// Whether a request of this group, which has come, may be done; if not, when to ask again.
     pub(super) fn may(&mut self, now: Instant, group: GroupId) -> Result<(), Instant> {
         let others = self.groups.iter().any(|(other, share)| *other != group && share.is_active(now, GONE));
-        let share = self.groups.entry(group).or_insert(Share { until: now, last: now });
+        let Some(share) = self.groups.get_mut(&group) else { return Ok(()) };
         share.last = now;
         if !others || share.until <= now + AHEAD {
             return Ok(());
@@ -141,8 +127,8 @@ impl Shares {
 
     /// It is done, and takes this besides what any request does.
     pub(super) fn charge(&mut self, now: Instant, groups: &Groups, group: GroupId, extra: Extra) {
-        self.requests.count += 1;
-        self.names.count += u64::from(extra == Extra::Names);
+        self.requests.count(1);
+        self.names.count(u64::from(extra == Extra::Names));
         if self.groups.len() > 1 {
             self.groups.retain(|_, share| share.is_active(now, GONE) || share.until > now);
         }
@@ -152,11 +138,11 @@ impl Shares {
             let active = all.filter(move |(other, share)| **other != group && share.is_active(now, most));
             active.map(|(other, _)| weight(*other)).sum::<u64>()
         };
-        let cost = self.requests.each
-            + match extra {
-                Extra::Data(bytes) => Duration::from_ns(bytes / 8),
-                Extra::Names => self.names.each,
-            };
+        let each = self.requests.each();
+        let cost = match extra {
+            Extra::Data(bytes) => each + Duration::from_ns(bytes / 8),
+            Extra::Names => (each + self.names.each()) * NAMES,
+        };
         let own = weight(group).max(1);
         let takes = match (others(THINK), others(GONE)) {
             (0, 0) => Duration::ZERO,

@@ -58,10 +58,16 @@ impl<T: Tree> FuseFront<T> {
         let extra = extra(operation).filter(|_| header.pid != 0)?;
         let group = self.tree.who(context, header, false).group;
         let held = &mut self.held_back;
+        let before = held.shares.asks(context.now, group, (header.pid, header.unique));
         if let Some(line) = held.lines.get(&group) {
             return Some((group, line.at));
         }
-        if let Err(at) = held.shares.may(context.now, group) {
+        // A thread whose last request is not at the disk has its answer.
+        let is_single = before
+            .is_some_and(|(thread, unique)| thread == header.pid && !self.waiting.contains_key(&unique));
+        if let Err(at) = held.shares.may(context.now, group)
+            && !is_single
+        {
             return Some((group, at));
         }
         held.shares.charge(context.now, context.queue.elevator().groups(), group, extra);
@@ -88,8 +94,8 @@ impl<T: Tree> FuseFront<T> {
     /// Those continue whose groups may.
     pub(super) fn continue_held_back(&mut self, context: &mut Context) {
         let now = context.now;
-        let names = Duration::from_ns(self.channel.names_ns.load(Ordering::Relaxed) / self.processors);
-        self.held_back.shares.learn(context.busy, names);
+        let names = Duration::from_ns(self.channel.names_ns.load(Ordering::Relaxed));
+        self.held_back.shares.learn(context.busy, Some(names));
         let due: Vec<GroupId> =
             self.held_back.lines.iter().filter(|(_, line)| line.at <= now).map(|(group, _)| *group).collect();
         for group in due {

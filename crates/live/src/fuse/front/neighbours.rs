@@ -68,7 +68,7 @@ fn ask(stage: &mut Stage, number: u32, unique: u64, bytes: &[u8]) -> bool {
 fn stage_with_threads() -> (Stage, mpsc::Receiver<Job>) {
     let mut stage = Stage::new();
     let (heard, jobs) = mpsc::channel();
-    let threads = NameThreads::start(move |job| drop(heard.send(job))).expect("a thread");
+    let threads = NameThreads::start(move |job| drop(heard.send(job)), |_| ()).expect("a thread");
     stage.front.workers = Some(Arc::new(threads));
     (stage, jobs)
 }
@@ -92,7 +92,9 @@ fn each_operation_is_on_the_account_of_its_caller() {
             Goes::ToThread => {
                 assert_eq!((answered, waiting, groups.len()), (0, 0, 0), "{name}: a thread does it");
                 let all: Vec<Job> = (0..count).map(|_| jobs.recv().expect("a job")).collect();
-                assert!(all.iter().all(|(header, ..)| header.opcode == number && header.uid == 1000));
+                let caller = stage.context.groups.find("job/7").expect("the caller's group");
+                assert!(all.iter().all(|job| job.header.opcode == number && job.header.uid == 1000));
+                assert!(all.iter().all(|job| job.group == caller), "{name}: its group's turn");
             }
             Goes::Nowhere => {
                 assert_eq!((waiting, groups.len()), (0, 0), "{name}: nothing waits");
@@ -141,6 +143,7 @@ struct Kernel {
     line: VecDeque<u64>,
     bytes: Vec<u8>,
     answered: [usize; 2],
+    busy: Duration,
 }
 
 /// What a request takes of the thread, beside its data: more than is believed at first.
@@ -149,13 +152,15 @@ const READS: Duration = Duration::from_us(9);
 impl Kernel {
     /// `callers` of one group and one of another, which does [`Operation::Read`]s.
     fn new(callers: u64, bytes: Vec<u8>) -> Self {
-        Self { stage: Stage::new(), line: (0..=callers).collect(), bytes, answered: [0; 2] }
+        let line = (0..=callers).collect();
+        Self { stage: Stage::new(), line, bytes, answered: [0; 2], busy: Duration::ZERO }
     }
 
     /// The front reads as many requests as it does in a turn; the disk does all at once.
     fn turn(&mut self, number: u32) {
         let honest_bytes = words(opcode::READ);
-        self.stage.context.turns.begin(self.stage.context.now);
+        self.stage.context.busy = Some(self.busy);
+        self.stage.context.turns.begin(self.stage.context.now, self.stage.context.busy);
         self.stage.front.begin_turn(&mut self.stage.context);
         for _ in 0..BATCH {
             let Some(caller) = self.line.pop_front() else { break };
@@ -174,7 +179,7 @@ impl Kernel {
                 )),
             }
             self.stage.context.now = self.stage.context.now + READS;
-            self.stage.context.busy += READS;
+            self.busy += READS;
         }
         let before: Vec<u64> = self.stage.front.waiting.keys().copied().collect();
         self.stage.serve();
@@ -203,4 +208,32 @@ fn many_callers_do_not_crowd_out_one() {
     let ([alone, _], [beside, others]) = (run(0), run(200));
     assert!(beside * 100 >= alone * 45, "{beside} beside two hundred, {alone} alone");
     assert!(others * 100 >= alone * 35, "the two hundred have their part, too: {others}");
+}
+
+/// A caller that waits for each answer, and uses the thread for nearly all of the time, is not held to its
+/// part: a group beside it that asks for little has what it wants. One that asks for more before it has its
+/// answers is held.
+#[test]
+fn a_single_caller_is_never_held_back() {
+    for open in [1, 2] {
+        let mut stage = Stage::new();
+        let bytes = words(opcode::READ);
+        let operation = Operation::parse(opcode::READ, &bytes).expect("right words");
+        let mut held = 0;
+        for unique in 0..10_000 {
+            stage.context.busy = Some(READS * unique);
+            stage.front.begin_turn(&mut stage.context);
+            let pid = if unique % 100 == 0 { 2 } else { 1 };
+            let header = Header { pid, ..header(opcode::READ, unique) };
+            match stage.front.has_had_its_part(&mut stage.context, &header, &operation) {
+                Some(_) => held += 1,
+                None => drop(stage.front.answer_or_begin(&mut stage.context, &header, &operation, &bytes, 0)),
+            }
+            if unique % open == 0 {
+                stage.serve();
+            }
+            stage.context.now = stage.context.now + READS;
+        }
+        assert_eq!(held > 0, open > 1, "{held} were held of a caller with {open} at a time");
+    }
 }

@@ -137,13 +137,13 @@ fn every_piece_of_a_copy_is_on_the_account_of_a_group_that_there_is() {
 fn what_has_files_open_is_known_by_its_name() {
     let mut stage = Stage::new();
     let (heard, jobs) = mpsc::channel();
-    let threads = NameThreads::start(move |job| drop(heard.send(job))).expect("a thread");
+    let threads = NameThreads::start(move |job| drop(heard.send(job)), |_| ()).expect("a thread");
     stage.front.workers = Some(Arc::new(threads));
     // Far more cgroups than there are numbers: each is idle, and its number another one's, in the end.
     for i in 0..600_u32 {
         stage.pass(100);
         stage.ask(i.into(), i, &Operation::Open { flags: 0 });
-        let (_, _, group) = jobs.recv().expect("another thread opens it");
-        assert_eq!(group, format!("job/{i}"));
+        let job = jobs.recv().expect("another thread opens it");
+        assert_eq!(job.opens_for, format!("job/{i}"));
     }
 }

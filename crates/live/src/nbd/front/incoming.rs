@@ -7,7 +7,7 @@ use crate::engine::Context;
 use crate::nbd::connection::{Came, State, Writing};
 use crate::nbd::session::{Command, INPUT_MAX, Request, Step};
 use crate::ring::{Ring, Token};
-use crate::turns::{IO, MESSAGE, STEP, Tenant};
+use crate::turns::{MESSAGE, STEP, Tenant};
 use fairhead_core::units::{Duration, Instant};
 use std::io;
 
@@ -197,7 +197,7 @@ impl NbdFront {
             Ok(left) => left,
             Err(at) => return self.stand_in_line(slot, at),
         };
-        let has_others = self.connections.len() > 1;
+        let io = context.turns.io(&tenant, self.connections.len() == 1);
         let mut sum = Sum::default();
         loop {
             if sum.io + sum.other >= left || !sum.at_least.is_zero() {
@@ -206,8 +206,10 @@ impl NbdFront {
             }
             match self.read_some(context, slot) {
                 Read::More => {}
-                Read::Io if has_others => sum.io += IO,
-                Read::Io => {}
+                Read::Io => {
+                    sum.requests += 1;
+                    sum.io += io;
+                }
                 Read::Other(cost, at_least) => sum.add(cost, at_least),
                 Read::Over => break,
                 Read::Changes(cost) => {
@@ -360,6 +362,8 @@ enum Read {
 /// What a connection did in a turn.
 #[derive(Debug, Default)]
 struct Sum {
+    /// Requests for the disk, and what they used of the turn.
+    requests: u64,
     io: Duration,
     other: Duration,
     at_least: Duration,
@@ -375,7 +379,7 @@ impl Sum {
     }
 
     fn settle(&self, context: &mut Context, tenant: &Tenant) {
-        context.turns.use_up(tenant, context.now, self.io);
+        context.use_up(tenant, self.requests, self.io);
         if !self.other.is_zero() {
             context.charge(tenant, self.other, self.at_least);
         }

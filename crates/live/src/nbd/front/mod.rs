@@ -284,6 +284,8 @@ impl NbdFront {
 }
 
 #[cfg(test)]
+mod long_writes;
+#[cfg(test)]
 mod neighbours;
 #[cfg(test)]
 mod tests;

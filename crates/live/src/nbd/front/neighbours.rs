@@ -29,7 +29,7 @@ fn flood(message: &Message) -> Fate {
     let mut place = Place::new();
     let slot = connect(&mut place, message);
     let copies = (FLOOD / bytes.len()).max(8);
-    place.context.turns.begin(place.context.now);
+    place.context.turns.begin(place.context.now, place.context.busy);
     place.sends(slot, &bytes.repeat(copies));
     let done = |place: &Place| copies - place.left(slot).div_ceil(bytes.len());
     let in_first_turn = done(&place);

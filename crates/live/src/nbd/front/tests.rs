@@ -61,7 +61,7 @@ impl Place {
         table.begin(&mut context);
         let (_, orders) = mpsc::channel();
         let front = NbdFront::new(table, orders, Vec::new(), None, (1000, 1000), Pool::new(0));
-        context.turns.begin(context.now);
+        context.turns.begin(context.now, context.busy);
         Self { front, context, clients: Vec::new() }
     }
 
@@ -79,6 +79,11 @@ impl Place {
         slot
     }
 
+    /// The other end of a connection's socket.
+    pub(super) fn client(&self, slot: usize) -> &UnixStream {
+        &self.clients[slot]
+    }
+
     pub(super) fn sends(&mut self, slot: usize, bytes: &[u8]) {
         self.front.connections[slot].feed(bytes);
         self.front.to_receive.retain(|&other| other != slot);
@@ -88,7 +93,7 @@ impl Place {
     /// Turns of no time follow on each other until the connection has said all that it may at once.
     pub(super) fn turns(&mut self, turns: u32) {
         for _ in 0..turns {
-            self.context.turns.begin(self.context.now);
+            self.context.turns.begin(self.context.now, self.context.busy);
             self.front.begin_turn(&mut self.context);
             self.front.retry(&mut self.context);
         }
@@ -155,7 +160,7 @@ fn replies_that_are_not_read_hold_a_bounded_amount_of_memory() {
             // Those that are full have not read what they were sent.
             if place.left(slot) == 0 {
                 place.context.now = place.context.now + Duration::from_secs(1);
-                place.context.turns.begin(place.context.now);
+                place.context.turns.begin(place.context.now, place.context.busy);
                 place.sends(slot, &message.repeat(FLOOD / message.len()));
             }
         }

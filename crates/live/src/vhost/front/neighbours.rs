@@ -52,7 +52,7 @@ impl Stage {
             marks: None,
             is_write_through: false,
         };
-        context.turns.begin(context.now);
+        context.turns.begin(context.now, context.busy);
         let say = |what| Command { device: 0, session: 1, what };
         front.obey(&mut context, say(What::Begin));
         front.obey(&mut context, say(What::Start(0, Box::new(setup))));
@@ -72,7 +72,7 @@ impl Stage {
 
     /// A turn begins and the front looks at its rings. Returns how many requests it read.
     fn turn(&mut self) -> usize {
-        self.context.turns.begin(self.context.now);
+        self.context.turns.begin(self.context.now, self.context.busy);
         let before = self.read();
         let awake: Vec<Place> = self.front.awake.clone();
         for place in awake {

@@ -11,7 +11,7 @@ use crate::bio::{Bio, Flush, Op};
 use crate::data::Data;
 use crate::engine::Context;
 use crate::guest_data::{GuestData, Part, gather, scatter};
-use crate::turns::{IO, MESSAGE, STEP, Tenant};
+use crate::turns::{MESSAGE, STEP, Tenant};
 use fairhead_core::units::{Duration, Instant, Sector};
 use std::sync::Arc;
 
@@ -27,13 +27,15 @@ const OPEN_MAX: usize = 1024;
 /// What a ring did in a turn: requests for the disk; what is none, and the time that limits have it take.
 #[derive(Debug, Default)]
 struct Work {
+    requests: u64,
     io: Duration,
     other: Duration,
     at_least: Duration,
 }
 
 impl Work {
-    fn add(&mut self, context: &Context, device: &Device, request: &Request, has_others: bool) {
+    /// A request was taken; `io` is what one for the disk uses of the turn.
+    fn add(&mut self, context: &Context, device: &Device, request: &Request, io: Duration) {
         let parts = Duration::from_ns(PART.as_ns() * request.data.len() as u64);
         let is_flush = request.asks == Ok(Kind::Flush);
         let session = device.session.as_ref();
@@ -43,8 +45,9 @@ impl Work {
         } else if !is_flush && (request.asks.is_err() || request.ranges.is_empty()) {
             self.other += STEP + parts;
             self.at_least += session.map_or(Duration::ZERO, |session| context.least_time(session.group));
-        } else if has_others {
-            self.io += IO + parts;
+        } else {
+            self.requests += 1;
+            self.io += if io.is_zero() { io } else { io + parts };
         }
     }
 }
@@ -55,8 +58,9 @@ impl VhostFront {
         let Some(tenant) = self.tenant(place) else { return };
         match context.turns.left(&tenant, context.now, false) {
             Ok(left) => {
-                let work = self.take(context, place, left);
-                context.turns.use_up(&tenant, context.now, work.io);
+                let io = context.turns.io(&tenant, self.devices.len() == 1);
+                let work = self.take(context, place, left, io);
+                context.use_up(&tenant, work.requests, work.io);
                 if !work.other.is_zero() {
                     context.charge(&tenant, work.other + MESSAGE, work.at_least);
                 }
@@ -79,8 +83,7 @@ impl VhostFront {
         }
     }
 
-    fn take(&mut self, context: &mut Context, place: Place, left: Duration) -> Work {
-        let has_others = self.devices.len() > 1;
+    fn take(&mut self, context: &mut Context, place: Place, left: Duration, io: Duration) -> Work {
         let (mut work, mut budget) = (Work::default(), DESCRIPTORS_A_TURN);
         loop {
             if work.io + work.other >= left || !work.at_least.is_zero() {
@@ -96,7 +99,7 @@ impl VhostFront {
                         }
                         break;
                     }
-                    work.add(context, &self.devices[place.device], &request, has_others);
+                    work.add(context, &self.devices[place.device], &request, io);
                     self.submit(context, place, head, request);
                 }
                 Err(_) => {
