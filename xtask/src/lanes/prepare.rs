@@ -167,7 +167,7 @@ pub(super) fn suites() -> Result<Outcome, String> {
         let mut install =
             cargo(&format!("install --quiet --locked --debug --version {version} {name} --root"));
         install.arg(&tools).arg("--target-dir").arg(tools.join("build"));
-        // A debugger is never at them: a quarter of the time goes to what it would need.
+        // A debugger is never at them: a fifth of the time goes to what it would need.
         install.env("CARGO_PROFILE_DEV_DEBUG", "0");
         if capture(&mut install).is_err() {
             missing.push(*name);
