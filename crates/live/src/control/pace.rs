@@ -16,7 +16,7 @@ use fairhead_core::units::{Duration, Instant};
 /// Work may take one part in this many of the time.
 const SHARE: u64 = 16;
 
-/// How far work may be ahead of that: a usual client, with a few hundred lines in a row, waits for nothing.
+/// How far work may be ahead of that: a usual client, with some hundred lines in a row, waits for nothing.
 const AHEAD: Duration = Duration::from_ms(200);
 
 /// What work counts as at most: one that took longer waited for a disk, which is not to stop control.
