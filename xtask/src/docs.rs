@@ -158,8 +158,7 @@ pub(crate) fn run(part: Part) -> Result<Outcome, String> {
         arena::make(&lab.program, check, &mut files)?;
     }
     let has_pages = !matches!(part, Part::Defaults | Part::Hero | Part::Grid | Part::Arena | Part::Revived);
-    for (page, presets) in PAGES.iter().filter(|_| has_pages)
-    {
+    for (page, presets) in PAGES.iter().filter(|_| has_pages) {
         let sched = presets[presets.len() - 1];
         let tunables = if MODELS.contains(page) { Vec::new() } else { lab.tunables(sched)? };
         if part != Part::Pages {

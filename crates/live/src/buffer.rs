@@ -374,7 +374,7 @@ mod tests {
         let mut buffer = Pool::new(0).buffer(LEN);
         let there = |buffer: &Buffer| {
             let mut pages = vec![0_u8; LEN / ALIGN];
-            // SAFETY: the buffer has so many pages, and there is a byte for each.
+            // SAFETY: the buffer has this many pages, and there is a byte for each.
             let result = unsafe { libc::mincore(buffer.address().as_ptr().cast(), LEN, pages.as_mut_ptr()) };
             assert_eq!(result, 0);
             pages.iter().filter(|&page| page & 1 != 0).count()

@@ -141,7 +141,7 @@ impl Context {
         self.turns.charge((tenant, self.weight(tenant)), self.now, cost, at_least);
     }
 
-    /// A tenant had so many requests for the disk handed in; see [`Turns::use_up`].
+    /// A tenant had this many requests for the disk handed in; see [`Turns::use_up`].
     pub(crate) fn use_up(&mut self, tenant: &Tenant, requests: u64, cost: Duration) {
         self.turns.use_up((tenant, self.weight(tenant)), self.now, requests, cost);
     }

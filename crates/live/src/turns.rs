@@ -183,7 +183,7 @@ impl Turns {
         }
     }
 
-    /// The tenant, of this weight, used this much of the turn for so many requests for the disk: the
+    /// The tenant, of this weight, used this much of the turn for this many requests for the disk: the
     /// scheduler and the queue bound that.
     pub(crate) fn use_up(
         &mut self,

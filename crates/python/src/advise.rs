@@ -63,8 +63,8 @@ impl Advice {
         written::lines(&self.labels, &self.advice, Drawn { has_details: true, ..Drawn::default() })
     }
 
-    /// A row for each candidate that ran: its runs, how much of what they get alone all jobs together get, and
-    /// that against the one in use (above 1 is better).
+    /// A row for each candidate that ran: its runs, how much of what they get alone all jobs together get,
+    /// and that against the one in use (above 1 is better).
     #[getter]
     fn candidates(&self) -> Table {
         let (all, book) = (&self.advice.candidates, &self.advice.book);
@@ -78,8 +78,8 @@ impl Advice {
         table.into()
     }
 
-    /// A row for each job: what it gets alone, under the one in use and under the other, and how much of alone
-    /// that is.
+    /// A row for each job: what it gets alone, under the one in use and under the other, and how much of
+    /// alone that is.
     #[getter]
     fn jobs(&self) -> Table {
         let rows = self.advice.verdict().rows;

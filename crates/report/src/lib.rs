@@ -17,8 +17,8 @@
 //! them, each with its numbers in a table. It can be read without colour (letters, dashes), without a mouse,
 //! without a script and on paper.
 //!
-//! **A sweep** has a page of its own ([`grid`]): lines, heat maps, and the front of throughput and wait. **The
-//! arena** has one, too ([`arena`]): a heat map of regrets for each scheduler.
+//! **A sweep** has a page of its own ([`grid`]): lines, heat maps, and the front of throughput and wait.
+//! **The arena** has one, too ([`arena`]): a heat map of regrets for each scheduler.
 //!
 //! **Figures** are not computed here. They come from [`fairhead_sim::metrics`] and [`fairhead_sim::advise`],
 //! with the words of the terminal's tables.

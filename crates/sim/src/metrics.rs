@@ -345,7 +345,8 @@ impl ClientStats {
         rate(self.bytes(), self.elapsed)
     }
 
-    /// Bytes per second in the time in which all jobs ran if there was such a time, and otherwise over its own.
+    /// Bytes per second in the time in which all jobs ran if there was such a time, and otherwise over its
+    /// own.
     #[must_use]
     pub fn speed(&self) -> u64 {
         self.together.map_or_else(|| self.bandwidth(), |t| rate(t.bytes, t.span))

@@ -146,7 +146,8 @@ fn a_trace_is_a_job() {
     assert_eq!(jobs.len(), 2);
     for job in jobs {
         assert_eq!(job["kind"], "waiting");
-        // The reader's requests are of 64 KiB and the seeker's come between: alone each is as quick or quicker.
+        // The reader's requests are of 64 KiB and the seeker's come between: alone each is as quick or
+        // quicker.
         let (alone, here) = (job["alone"].as_f64().unwrap(), job["default"]["amount"].as_f64().unwrap());
         assert!(alone > 0.0 && alone <= here * 1.05, "{job}");
     }

@@ -21,8 +21,8 @@ mod vhost_guest;
 
 mod advise;
 mod apply;
-mod arena;
 mod apply_ranges;
+mod arena;
 mod calibrate;
 mod command_line;
 mod confine;

@@ -50,7 +50,10 @@ fn a_small_arena_is_as_it_was() {
     for (ending, text) in [
         ("txt", output::human(&arena, &cells, false)),
         ("csv", output::csv(&arena, &cells)),
-        ("json", output::json(&arena, &cells).replace(concat!('"', env!("CARGO_PKG_VERSION"), '"'), "\"VERSION\"")),
+        (
+            "json",
+            output::json(&arena, &cells).replace(concat!('"', env!("CARGO_PKG_VERSION"), '"'), "\"VERSION\""),
+        ),
     ] {
         let path = folder.join(format!("arena.{ending}"));
         if std::env::var_os("FAIRHEAD_BLESS").is_some() {

@@ -371,7 +371,7 @@ mod tests {
         Job { header, bytes: Vec::new(), group, opens_for: String::new() }
     }
 
-    /// Jobs that wait, where so many may be at work.
+    /// Jobs that wait, of which this many may be at work.
     fn state(few: usize, jobs: impl IntoIterator<Item = Job>) -> State {
         let mut state = State { few, ..State::default() };
         jobs.into_iter().for_each(|job| state.push(job));

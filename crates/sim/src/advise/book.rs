@@ -10,9 +10,9 @@ use fairhead_core::Duration;
 pub const INTERVAL: f64 = 0.95;
 /// A factor that is not worth mentioning, either way. Our choice: what the models are sure of is less.
 pub const EQUAL: f64 = 1.05;
-/// Of candidates whose satisfactions differ by less than this factor, the plainest is chosen, not the best. It
-/// is half of [`EQUAL`], so that the chosen one is within that of the best even if the runs have erred by the
-/// other half.
+/// Of candidates whose satisfactions differ by less than this factor, the plainest is chosen, not the best.
+/// It is half of [`EQUAL`], so that the chosen one is within that of the best even if the runs have erred by
+/// the other half.
 //= docs/reference/choices.md#advise-near
 pub const NEAR: f64 = 1.025;
 /// A job starves with less than this part of the satisfaction that it has now.
@@ -200,8 +200,8 @@ impl Book {
         [a, b].map(|runs| libm::exp(Mean::of(&self.logs(runs)).mean))
     }
 
-    /// How a job fares under a candidate: the mean of its amounts, the geometric mean of its satisfactions, and
-    /// whether any run cut it off.
+    /// How a job fares under a candidate: the mean of its amounts, the geometric mean of its satisfactions,
+    /// and whether any run cut it off.
     #[must_use]
     pub fn fared(&self, candidate: usize, job: usize) -> Fared {
         fared(self.told(candidate), job)

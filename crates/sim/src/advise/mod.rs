@@ -175,8 +175,8 @@ pub struct Advice {
     pub alone: Alone,
     /// The runs of all candidates.
     pub book: Book,
-    /// The races in their order: the kernel's schedulers, the winner's tunables, Fairhead's own. The later two
-    /// are left out where they have one entrant.
+    /// The races in their order: the kernel's schedulers, the winner's tunables, Fairhead's own. The later
+    /// two are left out where they have one entrant.
     pub races: Vec<Race>,
     /// The candidate to use; 0: what is in use now.
     pub winner: usize,
@@ -362,7 +362,7 @@ impl<'a> Asked<'a> {
         SoFar::new(self.load, self.chosen.all, self.book, &self.ran)
     }
 
-    /// The races, and what is told of them.
+    /// Runs the races, and explains what came of them.
     fn race(&mut self, facts: &Facts) -> std::result::Result<Advice, Stopped> {
         let plain: Vec<usize> = self.chosen.plain.clone().collect();
         let mut races = vec![self.run_race(&plain)?];
@@ -415,7 +415,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// What is told of the races.
+    /// Explains what came of the races.
     fn advice(
         &self,
         facts: &Facts,
@@ -516,8 +516,8 @@ pub fn judged(load: &Load, alone: &Alone, outcome: &Outcome) -> Run {
     Run { jobs: (0..load.parties.len()).map(job).collect(), work: work(outcome) }
 }
 
-/// The span over which the load is judged: what its options say, or else as long as it takes under the slowest
-/// of the plain candidates, at most [`SPAN_MAX`].
+/// The span over which the load is judged: what its options say, or else as long as it takes under the
+/// slowest of the plain candidates, at most [`SPAN_MAX`].
 fn span(question: &Question, chosen: &candidates::Chosen, threads: usize) -> Result<Duration> {
     if let Some(span) = Load::span_of(&question.jobs) {
         return Ok(span);

@@ -11,7 +11,8 @@
 //!
 //! The first entrant is the *base*: it runs every seed, since everything is compared with it in pairs. No
 //! clock and no chance are in here but those of the seeds; what a run gives is the caller's business, so that
-//! tests make it up. Runs that the book has already are not run again, so a candidate may enter several races.
+//! tests make it up. Runs that the book has already are not run again, so a candidate may enter several
+//! races.
 
 use super::book::{Book, EQUAL, Floor, NEAR, Run};
 use super::statistics::{Finding, Mean, Ratio};
@@ -202,7 +203,7 @@ impl Running<'_> {
         (0..self.race.entrants.len()).filter(|&e| e == 0 || self.race.let_go[e].is_none()).collect()
     }
 
-    /// Runs what these entrants lack of so many seeds.
+    /// Runs what these entrants lack of the first `count` seeds.
     fn bring_to<E>(
         &mut self,
         part: Part,
@@ -231,8 +232,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// The entrants that are confirmed: the base, the best, the leader, and the first four that contend. Where
-    /// none is ahead of the base by more than is worth a change, nothing is to be confirmed.
+    /// The entrants that are confirmed: the base, the best, the leader, and the first four that contend.
+    /// Where none is ahead of the base by more than is worth a change, nothing is to be confirmed.
     fn finalists(&self) -> Vec<usize> {
         let mean = |e: usize| Mean::of(&self.logs(e)).mean;
         let is_ahead = mean(self.race.best) - mean(0) > libm::log(NEAR);
@@ -337,9 +338,9 @@ impl Running<'_> {
         self.book.against(self.candidate(entrant), self.candidate(other)).load
     }
 
-    /// The entrant to advise. Of the finalists those count that are surely better than the base with the fresh
-    /// seeds; without any, the base stays. The best of them has the best mean over all seeds. What is as good
-    /// as that, the base included, is equal: of these the plainest is advised.
+    /// The entrant to advise. Of the finalists those count that are surely better than the base with the
+    /// fresh seeds; without any, the base stays. The best of them has the best mean over all seeds. What is
+    /// as good as that, the base included, is equal: of these the plainest is advised.
     fn winner(&self) -> usize {
         let proven = self.proven();
         let Some(best) = self.best_of(&proven) else { return 0 };
@@ -350,7 +351,8 @@ impl Running<'_> {
         proven.into_iter().chain([0]).filter(|&e| is_as_good(e)).min().unwrap_or(best)
     }
 
-    /// The finalists that are surely better than the base by more than is worth a change, and that no floor bars.
+    /// The finalists that are surely better than the base by more than is worth a change, and that no floor
+    /// bars.
     fn proven(&self) -> Vec<usize> {
         let is_better = |s: Ratio| s.low > NEAR && s.finding(EQUAL) != Finding::NoDifference;
         let is_proven = |&e: &usize| e != 0 && self.floor(e).is_none() && is_better(self.against(e, 0));

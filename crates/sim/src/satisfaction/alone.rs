@@ -1,9 +1,9 @@
 //! What each job of a load gets when it has the disk to itself.
 //!
-//! One clone of the job runs under no scheduler and under `mq-deadline`, and the better of the two counts. The
-//! files of all jobs are laid out as in the load, and the others do not begin. Jobs that differ by nothing but
-//! their names are run once. A job that reads through the page cache makes one pass over its files: what it
-//! reads again would come from memory, alone more than in company.
+//! One clone of the job runs under no scheduler and under `mq-deadline`, and the better of the two counts.
+//! The files of all jobs are laid out as in the load, and the others do not begin. Jobs that differ by
+//! nothing but their names are run once. A job that reads through the page cache makes one pass over its
+//! files: what it reads again would come from memory, alone more than in company.
 
 use super::got::of_clients;
 use super::{Got, Load};

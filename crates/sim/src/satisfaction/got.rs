@@ -9,8 +9,8 @@ use fairhead_core::Duration;
 /// What a job got in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Got {
-    /// What users read: seconds of a start, bytes a second of bulk and of a rate, seconds of a 99th percentile,
-    /// the part of a film's frames that came in time.
+    /// What users read: seconds of a start, bytes a second of bulk and of a rate, seconds of a 99th
+    /// percentile, the part of a film's frames that came in time.
     pub amount: f64,
     /// The figure of each clone; larger is better.
     pub figures: Vec<f64>,

@@ -46,8 +46,8 @@ pub struct Party {
     pub kind: Kind,
     /// How much it counts among the jobs.
     pub weight: f64,
-    /// The part of what it gets alone that each of its clones may expect beside the others; 1 of jobs that are
-    /// not bulk.
+    /// The part of what it gets alone that each of its clones may expect beside the others; 1 of jobs that
+    /// are not bulk.
     pub share: f64,
     /// Whether it may wait until others have no work.
     pub is_idle_class: bool,

@@ -16,12 +16,12 @@
 //! share is more than satisfied: one process alone may not fill a fast drive, so that five may have more than
 //! a fifth each, and a scheduler that takes that away has to show.
 //!
-//! **The satisfaction of a load** is the weighted geometric mean over its jobs ([`Load::satisfaction`]): twice
-//! as good for one job is worth as much as twice as bad for another, which is Nash's solution of the bargaining
-//! problem. A job weighs as its control group does; one of the idle class weighs a tenth.
+//! **The satisfaction of a load** is the weighted geometric mean over its jobs ([`Load::satisfaction`]):
+//! twice as good for one job is worth as much as twice as bad for another, which is Nash's solution of the
+//! bargaining problem. A job weighs as its control group does; one of the idle class weighs a tenth.
 //!
-//! **Regret** is the best satisfaction that any scheduler reaches with that load on that disk over this one's:
-//! 1 is the best, and with 2 all jobs get half of what they could get.
+//! **Regret** is the best satisfaction that any scheduler reaches with that load on that disk over this
+//! one's: 1 is the best, and with 2 all jobs get half of what they could get.
 //!
 //! **One span.** A load is judged over a fixed span of virtual time ([`Load::new`]): a scheduler that ends a
 //! start sooner is not charged for a shorter run. Jobs do not end each other (`exitall`); who is not done
@@ -31,8 +31,8 @@
 //! copy 60 MiB/s: 1 and 0.6, together 0.77. Under B the copy gets 90 MiB/s and one film call of five is late:
 //! 0.8 and 0.9, together 0.85.
 //!
-//! What it does not do: know what a user feels beyond the job's options (`fh_kind` says it); count a call that
-//! never ended in a 99th percentile.
+//! What it does not do: know what a user feels beyond the job's options (`fh_kind` says it); count a call
+//! that never ended in a 99th percentile.
 //
 //= J. Nash, "The bargaining problem", Econometrica 18, 1950
 

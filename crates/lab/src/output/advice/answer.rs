@@ -126,7 +126,7 @@ fn bar(satisfaction: f64, is_unicode: bool) -> String {
     format!("{bar}{blank}")
 }
 
-/// A text of at most so many characters.
+/// A text of at most `most` characters.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -134,7 +134,7 @@ fn cut(text: &str, most: usize) -> String {
     text.chars().take(most - 1).chain(['~']).collect()
 }
 
-/// Who pays, how sure it is, what to type, and what would be better.
+/// The jobs that pay, how sure it is, what to type, and what would be better.
 fn sentences(advice: &Advice, verdict: &Verdict) -> Vec<String> {
     let name = |c: usize| advice.candidates[c].name();
     let mut all = Vec::new();

@@ -17,8 +17,8 @@ fn run_of(satisfactions: &[f64], work: u64) -> Run {
     Run { jobs: satisfactions.iter().map(job).collect(), work: Duration::from_ns(work) }
 }
 
-/// Candidates under which one job has the satisfaction `exp(mean - 4)`, times `exp(noise)` that all share on a
-/// seed, times noise of their own.
+/// Candidates under which one job has the satisfaction `exp(mean - 4)`, times `exp(noise)` that all share on
+/// a seed, times noise of their own.
 fn made_up(means: &[f64], own: f64, shared: f64) -> impl FnMut(u32, &[(usize, u64)]) -> Result<Vec<Run>, ()> {
     let means = means.to_vec();
     let unit = |rng: &mut Rng| rng.below(2001) as f64 / 1000.0 - 1.0;
@@ -96,8 +96,8 @@ fn among_near_equals_the_plainest_is_named_whatever_the_seed() {
     assert!(others <= 5, "{others} of 100");
 }
 
-/// Whatever the candidates are and however noisy: the named one is within 5 % of the best, twice the factor by
-/// which a plainer one is preferred, unless the best was not surely better than the base.
+/// Whatever the candidates are and however noisy: the named one is within 5 % of the best, twice the factor
+/// by which a plainer one is preferred, unless the best was not surely better than the base.
 #[test]
 fn who_is_named_is_within_5_percent_of_the_best() {
     for seed in 0..300 {
