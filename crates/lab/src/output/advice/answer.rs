@@ -181,7 +181,7 @@ fn paid(advice: &Advice, verdict: &Verdict) -> Option<String> {
         .collect();
     let verb = if verdict.winner == 0 { "would pay" } else { "pays" };
     Some(match payers.as_slice() {
-        [] => format!("Under {then} no job gets less."),
+        [] => format!("Under {then} no job surely gets less."),
         [first] => format!("Under {then} {verb}: {first}."),
         [first, rest @ ..] => {
             let rest: Vec<&str> = rest.iter().map(|p| p.split(" (").next().unwrap_or(p)).collect();
