@@ -246,7 +246,7 @@ fn best_choices(values: &[[f64; 4]]) -> String {
 fn section(known: &BTreeMap<(usize, usize), Cells>, load: usize) -> String {
     let l = &LOADS[load];
     let mut text = format!(
-        "## {0}\n\n[`examples/everyday/{0}.fio`](../examples/everyday/{0}.fio). Who waits: {1}. A cell has that, what bulk jobs move, and how much of alone all jobs together get, by the best.\n\n| disk |",
+        "## {0}\n\n[`examples/everyday/{0}.fio`](../examples/everyday/{0}.fio). Waiting: {1}. A cell has that, what bulk jobs move, and how much of alone all jobs together get, by the best.\n\n| disk |",
         l.name, l.what
     );
     SCHEDULERS.iter().for_each(|s| _ = write!(text, " {s} |"));

@@ -560,8 +560,8 @@ impl<T: Tree> FuseFront<T> {
         let Some(workers) = &self.workers else {
             return self.tree.answer(header, "", operation);
         };
-        // The kernel closes a program's files in the middle of its `exec`, and until then nothing can be read of
-        // the process in /proc: to ask for its group would wait for the answer that it waits for.
+        // The kernel closes a program's files in the middle of its `exec`, and until then nothing can be read
+        // of the process in /proc: to ask for its group would wait for the answer that it waits for.
         let group = match operation {
             Operation::Flush { .. } => GroupId::ROOT,
             _ => self.tree.who(context, header, false).group,
