@@ -27,7 +27,7 @@ pub(crate) fn render(bars: &[Bar], look: &Look) -> String {
     let label = |b: &Bar| b.names.join(", ");
     let width = bars.iter().map(|b| label(b).len()).max().unwrap_or(0);
     let mut text =
-        "Ten programs stream from a 7200 rpm disk. Another program starts, and is up after:\n\n".to_owned();
+        "Ten programs stream from a 7200 rpm disk. One more starts, and is up after:\n\n".to_owned();
     for b in bars {
         let (on, off) = look.paint(if b.took == shortest { Colour::Good } else { Colour::Plain });
         let bar = bar(b.took, longest, look.is_unicode);

@@ -92,7 +92,11 @@ fn each_operation_is_on_the_account_of_its_caller() {
             Goes::ToThread => {
                 assert_eq!((answered, waiting, groups.len()), (0, 0, 0), "{name}: a thread does it");
                 let all: Vec<Job> = (0..count).map(|_| jobs.recv().expect("a job")).collect();
-                let caller = stage.context.groups.find("job/7").expect("the caller's group");
+                // A close may be one in an exec, whose process cannot be asked for its group.
+                let caller = match name {
+                    "FLUSH" => GroupId::ROOT,
+                    _ => stage.context.groups.find("job/7").expect("the caller's group"),
+                };
                 assert!(all.iter().all(|job| job.header.opcode == number && job.header.uid == 1000));
                 assert!(all.iter().all(|job| job.group == caller), "{name}: its group's turn");
             }
