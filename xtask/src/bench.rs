@@ -42,7 +42,11 @@ const LIMITS: [(&str, u64); 8] = [
 /// The limit of bfq was 7,414 as long as it was the one of live engines, which takes 7,272 now. The kernel's,
 /// the default since, takes 7,474: it sends half as many requests of this load in the same time, and what
 /// the time takes is shared by fewer.
-const LAB_LIMITS: [(&str, u64, u64); 2] = [("noop", 4841, 190), ("bfq", 7623, 746)];
+///
+/// The limit of noop was 4,841. It takes 4,913 since what `advise` weighs by is in the crate of the lab, and no
+/// line of the loop changed with that: the four units into which the compiler cuts a crate fall otherwise, and
+/// other calls are inlined (4,859 one commit earlier; 5,046 with one unit). Its limit is 1 % above that.
+const LAB_LIMITS: [(&str, u64, u64); 2] = [("noop", 4962, 190), ("bfq", 7623, 746)];
 
 /// The largest number of instructions per request at [`LIMIT_TASKS`] tasks in [`ANY_GROUPS`] groups, with
 /// books, where the scheduler is chosen at run time: what a live engine pays.
@@ -57,7 +61,9 @@ const ANY_GROUPS: u16 = 256;
 ///
 /// Measured: 5,337 with noop and 7,597 with bfq; 6,169 and 8,573 before the engine asked less of each job and
 /// call, 8,919 and 11,457 while a drive was polled at each of its steps. The limits are some 2 % above.
-const DRIVES_LIMITS: [(&str, u64); 2] = [("noop", 5444), ("bfq", 7749)];
+///
+/// The limit of noop was 5,444. It takes 5,547, for the reason that [`LAB_LIMITS`] has; 1 % above that.
+const DRIVES_LIMITS: [(&str, u64); 2] = [("noop", 5602), ("bfq", 7749)];
 
 /// The number of tasks that batches are measured with, in [`ANY_GROUPS`] groups, the scheduler being chosen
 /// at run time.

@@ -4,7 +4,7 @@
 //! *arena* that the engine registers with its ring, so that the kernel need not look up pages for each
 //! transfer; when that is used up, and for larger ones, from the heap, where a few stay for the next. A
 //! buffer goes back to where it came from when it is dropped, in whatever thread. What stays and was not
-//! needed for a while [goes back](Pool::settle) to the system.
+//! needed for a while goes back to the system.
 //!
 //! Buffers are zeroed when the pool makes them, and hold what they last held after that.
 

@@ -15,7 +15,7 @@
 //!
 //! The engine answers between two of its turns, as it answers any other thread, and copies its books in
 //! microseconds; text is made of them here. A question within ten milliseconds of the last one gets the same
-//! answer. All work of control has a [part](pace) of the time: clients that ask without a pause wait.
+//! answer. All work of control has a part of the time: clients that ask without a pause wait.
 //!
 //! What it does not do: passwords. A unix socket is for its owner only; metrics are read-only, and refused
 //! beyond this machine unless it is said that the network is trusted.

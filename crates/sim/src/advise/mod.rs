@@ -14,7 +14,7 @@
 //!
 //! **Floors.** A candidate is not advised under which a job starves, misses a rate that it gets now, is not
 //! done in time and is now, or under which the job that the user named fares worse: see
-//! [`Floor`](book::Floor).
+//! [`Floor`].
 //!
 //! **Statistics.** All candidates run the same seeds (common random numbers): the same files in the same
 //! places, the same offsets. So a seed gives a *pair* of runs, and the ratio within a pair varies much less
