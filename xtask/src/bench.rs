@@ -43,9 +43,9 @@ const LIMITS: [(&str, u64); 8] = [
 /// the default since, takes 7,474: it sends half as many requests of this load in the same time, and what
 /// the time takes is shared by fewer.
 ///
-/// The limit of noop was 4,841. It takes 4,913 since what `advise` weighs by is in the crate of the lab, and no
-/// line of the loop changed with that: the four units into which the compiler cuts a crate fall otherwise, and
-/// other calls are inlined (4,859 one commit earlier; 5,046 with one unit). Its limit is 1 % above that.
+/// The limit of noop was 4,841. It takes 4,913 since what `advise` weighs by is in the crate of the lab. No
+/// line of the loop changed with that: the four units into which the compiler cuts a crate fall otherwise,
+/// and other calls are inlined (4,859 before; 5,046 with one unit). Its limit is 1 % above that.
 const LAB_LIMITS: [(&str, u64, u64); 2] = [("noop", 4962, 190), ("bfq", 7623, 746)];
 
 /// The largest number of instructions per request at [`LIMIT_TASKS`] tasks in [`ANY_GROUPS`] groups, with
