@@ -4,6 +4,7 @@
 use fairhead_core::config::{Shown, Unit};
 use fairhead_core::sched::catalogue::Named;
 use fairhead_device::{preset_names, preset_text};
+use fairhead_lab::output::text::wrapped;
 use fairhead_sim::job::nearest;
 use std::path::Path;
 
@@ -63,7 +64,7 @@ fn scheduler(named: &Named) -> String {
     for t in list {
         let value = Shown(t.unit, config.get(t.name).unwrap_or(0));
         text.push_str(&format!("\n{} = {value}    {}, {}\n", t.name, unit_name(t.unit), range(t)));
-        for line in wrap(t.effect, WIDTH - 4) {
+        for line in wrapped(t.effect, WIDTH - 4) {
             text.push_str(&format!("    {line}\n"));
         }
     }
@@ -77,32 +78,5 @@ fn unit_name(unit: Unit) -> &'static str {
         Unit::Switch => "switch",
         Unit::KiB | Unit::Sectors => "size",
         Unit::Choice(_) => "choice",
-    }
-}
-
-/// Words in lines of at most `width` columns.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_ascii_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wraps_between_words() {
-        assert_eq!(wrap(" one  two three ", 7), ["one two", "three"]);
-        assert_eq!(wrap("", 7), Vec::<String>::new());
-        assert_eq!(wrap("longer-than-that", 3), ["longer-than-that"]);
     }
 }

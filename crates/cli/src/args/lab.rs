@@ -359,7 +359,7 @@ pub(crate) struct SweepArgs {
 
 /// Help below the options of `sweep`: the columns of its table.
 const SWEEP_LEGEND: &str = "\
-wait: for the jobs that wait (docs/advise.md): their mean start-up time, else the time until they are done or for each
+wait: for the jobs that wait (docs/sweep.md): their mean start-up time, else the time until they are done or for each
 of their calls, else the 99th percentile of a call. min/max: the smallest share over the largest. mean, p99, max:
 latency of a call. Ctrl-C lets the current runs finish and writes the rows that are done; a second Ctrl-C ends at once.";
 

@@ -8,6 +8,7 @@
 use super::table::time;
 use crate::out::{Colour, Look};
 use fairhead_core::Duration;
+use fairhead_lab::output::text;
 
 /// Schedulers under which the program takes the same time.
 pub(crate) struct Bar {
@@ -44,13 +45,10 @@ pub(crate) fn render(bars: &[Bar], look: &Look) -> String {
     text
 }
 
-/// A bar in eighths of a character, or in whole ones where the terminal has only ASCII.
+/// A bar for a time, by the longest.
 fn bar(took: Duration, longest: Duration, is_unicode: bool) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (took.as_ns() * WIDTH * 8).div_ceil(longest.as_ns().max(1)).max(1);
-    let whole = usize::try_from(eighths / 8).unwrap_or(0);
-    let rest = usize::try_from(eighths % 8).unwrap_or(0);
-    if is_unicode { "█".repeat(whole) + EIGHTHS[rest] } else { "#".repeat(whole.max(1)) }
+    text::bar(usize::try_from(eighths).unwrap_or(0), is_unicode)
 }
 
 #[cfg(test)]

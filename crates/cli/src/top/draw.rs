@@ -14,6 +14,7 @@
 //! always fits. Without Unicode, bars and histories are ASCII. Without colours, only bold and reverse are
 //! used.
 
+use fairhead_lab::output::text;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -309,12 +310,9 @@ fn uptime(seconds: u64) -> String {
 
 /// A bar of a part of `all`, in eighths of a character.
 fn bar(part: u64, all: u64, wide: u16, is_unicode: bool) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let full = u128::from(wide) * 8;
     let eighths = (u128::from(part) * full).checked_div(u128::from(all)).unwrap_or(0).min(full);
-    let (whole, rest) =
-        (usize::try_from(eighths / 8).unwrap_or(0), usize::try_from(eighths % 8).unwrap_or(0));
-    if is_unicode { "█".repeat(whole) + EIGHTHS[rest] } else { "#".repeat(whole + rest / 4) }
+    text::bar(usize::try_from(eighths).unwrap_or(0), is_unicode)
 }
 
 /// A character for each value, as high as its part of `top`; what is more than nothing is seen.

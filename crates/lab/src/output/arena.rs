@@ -3,14 +3,14 @@
 //! Cells that were not run, because of an interrupt or because another machine runs them, are left out
 //! everywhere.
 
+use super::advice::unit;
 use super::csv::quoted;
 use super::json::pretty;
 use super::table::{Best, Cell, Table};
 use fairhead_core::sched::any::shown;
 use fairhead_report::arena::{Map, Maps};
-use fairhead_sim::advise::Fared;
+use fairhead_sim::advise::{Fared, factor};
 use fairhead_sim::arena::{self, Arena, Summary};
-use fairhead_sim::job::{Job, Kind, Program};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -107,15 +107,6 @@ fn seeds(arena: &Arena) -> String {
     }
 }
 
-/// A regret, with three digits.
-fn factor(regret: f64) -> String {
-    match regret {
-        r if r < 9.995 => format!("{r:.2}"),
-        r if r < 99.95 => format!("{r:.1}"),
-        r => format!("{r:.0}"),
-    }
-}
-
 /// A number as a cell, compared as it is shown.
 fn number(text: String, value: f64) -> Cell {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most a million")]
@@ -194,15 +185,6 @@ pub fn csv(arena: &Arena, cells: &[Option<arena::Cell>]) -> String {
         }
     }
     text
-}
-
-/// What a job's amount is counted in.
-fn unit(job: &Job, kind: Kind) -> &'static str {
-    match (kind, &job.program) {
-        (Kind::Start | Kind::Waiting, _) => "s",
-        (Kind::Paced, Some(Program::Player { .. })) => "frames in time",
-        (Kind::Paced | Kind::Bulk, _) => "bytes/s",
-    }
 }
 
 /// A number with six digits.

@@ -15,6 +15,7 @@ mod missed;
 pub mod page;
 pub mod so_far;
 pub mod table;
+pub mod text;
 mod watch;
 mod why;
 

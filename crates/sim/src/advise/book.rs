@@ -3,7 +3,7 @@
 use super::statistics::{Mean, Ratio};
 use crate::job::Kind;
 use crate::resumable::Line;
-use crate::satisfaction::{Alone, LEAST, Load, Party};
+use crate::satisfaction::{Alone, LEAST, Load, Party, log_of_all};
 use fairhead_core::Duration;
 
 /// The probability of the reported intervals.
@@ -140,12 +140,7 @@ impl Book {
 
     /// The logarithm of how satisfied the load is in a run.
     fn log(&self, run: &Run) -> f64 {
-        let (mut sum, mut all) = (0.0, 0.0);
-        for (party, job) in self.parties.iter().zip(&run.jobs) {
-            sum += party.weight * libm::log(job.satisfaction.max(LEAST));
-            all += party.weight;
-        }
-        if all > 0.0 { sum / all } else { 0.0 }
+        log_of_all(&self.parties, run.jobs.iter().map(|job| job.satisfaction))
     }
 
     /// The logarithms of how satisfied the load is in these runs.

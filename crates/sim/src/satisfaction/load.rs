@@ -103,16 +103,16 @@ impl Load {
         let of = |&figure: &f64| if wanted > 0.0 { (figure / wanted).clamp(LEAST, most) } else { 1.0 };
         geometric(got.figures.iter().map(of))
     }
+}
 
-    /// How satisfied the load is: the weighted geometric mean of what its jobs are.
-    #[must_use]
-    pub fn satisfaction(&self, of_jobs: &[f64]) -> f64 {
-        let (mut sum, mut all) = (0.0, 0.0);
-        for (party, u) in self.parties.iter().zip(of_jobs) {
-            (sum, all) = (sum + party.weight * libm::log(u.max(LEAST)), all + party.weight);
-        }
-        if all > 0.0 { libm::exp(sum / all) } else { 1.0 }
+/// The logarithm of how satisfied a load is: of the weighted geometric mean of what its jobs are.
+#[must_use]
+pub fn log_of_all(parties: &[Party], of_jobs: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut sum, mut all) = (0.0, 0.0);
+    for (party, u) in parties.iter().zip(of_jobs) {
+        (sum, all) = (sum + party.weight * libm::log(u.max(LEAST)), all + party.weight);
     }
+    if all > 0.0 { sum / all } else { 0.0 }
 }
 
 /// The weight of a job's group, and of those around it, by the default weight.

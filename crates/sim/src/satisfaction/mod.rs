@@ -16,7 +16,7 @@
 //! share is more than satisfied: one process alone may not fill a fast drive, so that five may have more than
 //! a fifth each, and a scheduler that takes that away has to show.
 //!
-//! **The satisfaction of a load** is the weighted geometric mean over its jobs ([`Load::satisfaction`]):
+//! **The satisfaction of a load** is the weighted geometric mean over its jobs ([`log_of_all`]):
 //! twice as good for one job is worth as much as twice as bad for another, which is Nash's solution of the
 //! bargaining problem. A job weighs as its control group does; one of the idle class weighs a tenth.
 //!
@@ -44,7 +44,7 @@ mod load;
 pub use alone::Alone;
 pub use got::{Got, got};
 pub use kind::kind;
-pub use load::{Emphasis, Load, Party};
+pub use load::{Emphasis, Load, Party, log_of_all};
 
 /// A satisfaction below this counts as this: a thousandth of what one would get is nothing.
 pub const LEAST: f64 = 0.001;

@@ -7,6 +7,7 @@ use fairhead_report::words::time;
 use fairhead_sim::advise::statistics::Finding;
 use fairhead_sim::advise::{Advice, Candidate, EQUAL, Place, Row, Verdict, factor};
 
+use super::super::text;
 use super::{Labels, amount, details, fared, word};
 
 /// How the answer is drawn.
@@ -117,11 +118,8 @@ fn rows(advice: &Advice, verdict: &Verdict, drawn: Drawn) -> Vec<String> {
 
 /// A bar of how much of what it gets alone a job gets, with blanks up to a full one.
 fn bar(satisfaction: f64, is_unicode: bool) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 64")]
-    let eighths = (satisfaction.clamp(0.0, 1.0) * 64.0).ceil() as usize;
-    let (whole, rest) = (eighths / 8, eighths % 8);
-    let bar = if is_unicode { "█".repeat(whole) + EIGHTHS[rest] } else { "#".repeat(whole.max(1)) };
+    let bar = text::bar((satisfaction.clamp(0.0, 1.0) * 64.0).ceil() as usize, is_unicode);
     let blank = " ".repeat((BAR + 1).saturating_sub(bar.chars().count()));
     format!("{bar}{blank}")
 }
@@ -249,19 +247,9 @@ fn kernel_values(c: &Candidate) -> Vec<String> {
         .collect()
 }
 
-/// A sentence in lines of at most 80 columns.
+/// A sentence in lines of at most 80 columns; those behind the first are indented.
 fn wrapped(sentence: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in sentence.split(' ') {
-        let last = lines.last_mut().expect("a line");
-        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > COLUMNS {
-            lines.push(format!("  {word}"));
-            continue;
-        }
-        if !last.is_empty() {
-            last.push(' ');
-        }
-        last.push_str(word);
-    }
-    lines
+    const INDENT: usize = 2;
+    let lines = text::wrapped(sentence, COLUMNS - INDENT).into_iter().enumerate();
+    lines.map(|(i, line)| if i == 0 { line } else { format!("{:INDENT$}{line}", "") }).collect()
 }

@@ -57,7 +57,7 @@ impl Labels {
 }
 
 /// The unit of a job's amount, for programs.
-fn unit(job: &Job, kind: Kind) -> &'static str {
+pub(super) fn unit(job: &Job, kind: Kind) -> &'static str {
     match kind {
         Kind::Start | Kind::Waiting => "s",
         Kind::Paced if matches!(job.program, Some(Program::Player { .. })) => "part of frames in time",
