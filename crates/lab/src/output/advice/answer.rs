@@ -232,7 +232,7 @@ fn command(advice: &Advice) -> Option<String> {
     Some(match winner.place {
         Place::Kernel => {
             let words = [vec![scheduler(winner.preset).to_owned()], set].concat().join(" ");
-            format!("sudo fairhead apply DISK {words}    (back: sudo fairhead apply DISK --undo)")
+            format!("sudo fairhead apply DISK {words} (back: sudo fairhead apply DISK --undo)")
         }
         Place::Fairhead => format!("fairhead serve or mount --sched {}", scheduler(winner.preset)),
         Place::Lab => return None,
