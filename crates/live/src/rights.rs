@@ -41,14 +41,23 @@ struct Own {
     capabilities: u64,
 }
 
+static OWN: OnceLock<Own> = OnceLock::new();
+
+/// Looks up what the process may do. A mount calls this before it starts a thread: threads may be
+/// [confined](crate::confine) as soon as they run, and the kernel refuses them the look.
+///
+/// # Errors
+/// If the kernel does not tell.
+pub(crate) fn look_up() -> io::Result<()> {
+    let caller = Caller { uid: geteuid().as_raw(), gid: getegid().as_raw() };
+    let capabilities = privileges::permitted()?;
+    OWN.get_or_init(|| Own { caller, capabilities });
+    Ok(())
+}
+
 impl Own {
-    /// As it was when this was asked first, which is when a mount begins.
     fn get() -> Self {
-        static OWN: OnceLock<Own> = OnceLock::new();
-        *OWN.get_or_init(|| {
-            let caller = Caller { uid: geteuid().as_raw(), gid: getegid().as_raw() };
-            Self { caller, capabilities: privileges::permitted().unwrap_or_default() }
-        })
+        *OWN.get().expect("a mount looks it up first")
     }
 
     const fn lends(&self) -> bool {
@@ -141,6 +150,7 @@ mod tests {
 
     #[test]
     fn a_thread_acts_for_a_caller_and_is_itself_again() {
+        look_up().unwrap();
         if !Own::get().can_act() || Own::get().capabilities & SYS_RESOURCE == 0 {
             return println!("skipped: this process has no rights to lend");
         }

@@ -263,6 +263,29 @@ fn a_folder_is_mounted_confined() {
     assert!(!place.at("mnt/file").exists(), "it is unmounted");
 }
 
+/// A thread that begins after the confinement needs no call that is refused then.
+#[test]
+fn a_folder_is_mounted_confined_by_threads_that_begin_late() {
+    if !may_mount() || !has("strace") {
+        return;
+    }
+    let place = Place::new();
+    let mut strace = Command::new("strace");
+    // It is the first call that these threads make for themselves.
+    strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "inject=unshare:delay_enter=300000"]);
+    strace.arg(env!("CARGO_BIN_EXE_fairhead")).arg("mount").arg(place.at("tree")).arg(place.at("mnt"));
+    let (mut process, line, mut said) = start(&mut strace);
+    if !line.contains("Ctrl-C ends it") {
+        return println!("skipped: strace: {line}");
+    }
+    sh("touch made", &place.at("mnt"));
+    sh("umount mnt", place.0.path());
+    process.0.wait().unwrap();
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(!rest.contains("refused the system call"), "{rest}");
+}
+
 #[test]
 fn a_disk_is_emulated_confined() {
     if !may_mount() {

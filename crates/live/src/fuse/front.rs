@@ -308,6 +308,7 @@ impl<T: Tree> FuseFront<T> {
 
     /// Threads for what may block; `None` if nothing does. They end when the front does.
     pub(crate) fn hire(channel: &Arc<Channel>, tree: &Arc<T>) -> io::Result<Option<NameThreads>> {
+        rights::look_up()?;
         if !tree.may_block() {
             return Ok(None);
         }
