@@ -41,23 +41,25 @@ struct Own {
     capabilities: u64,
 }
 
-static OWN: OnceLock<Own> = OnceLock::new();
-
 /// Looks up what the process may do. A mount calls this before it starts a thread: threads may be
 /// [confined](crate::confine) as soon as they run, and the kernel refuses them the look.
 ///
 /// # Errors
 /// If the kernel does not tell.
 pub(crate) fn look_up() -> io::Result<()> {
-    let caller = Caller { uid: geteuid().as_raw(), gid: getegid().as_raw() };
-    let capabilities = privileges::permitted()?;
-    OWN.get_or_init(|| Own { caller, capabilities });
-    Ok(())
+    Own::get().map(drop)
 }
 
 impl Own {
-    fn get() -> Self {
-        *OWN.get().expect("a mount looks it up first")
+    /// As it was when this was asked first.
+    fn get() -> io::Result<Self> {
+        static OWN: OnceLock<Own> = OnceLock::new();
+        if let Some(own) = OWN.get() {
+            return Ok(*own);
+        }
+        let caller = Caller { uid: geteuid().as_raw(), gid: getegid().as_raw() };
+        let capabilities = privileges::permitted()?;
+        Ok(*OWN.get_or_init(|| Self { caller, capabilities }))
     }
 
     const fn lends(&self) -> bool {
@@ -76,12 +78,16 @@ impl Own {
 
 /// From here on this thread has no right to space that is kept back, unless it [acts](Caller::act) for a
 /// caller with that right.
-pub(crate) fn settle() {
-    let own = Own::get();
+///
+/// # Errors
+/// If what the process may do was not [looked up](look_up), and the kernel does not tell now.
+pub(crate) fn settle() -> io::Result<()> {
+    let own = Own::get()?;
     if own.capabilities & SYS_RESOURCE != 0 {
         // To give a capability up cannot be refused.
         let _ = privileges::set_effective(own.usual(), own.capabilities);
     }
+    Ok(())
 }
 
 /// A thread that acts for a caller, until this is dropped.
@@ -98,7 +104,7 @@ impl Caller {
     /// # Errors
     /// If the kernel refuses.
     pub(crate) fn act(self) -> io::Result<Acting> {
-        let own = Own::get();
+        let own = Own::get()?;
         if !own.lends() {
             return Ok(Acting(None));
         }
@@ -150,14 +156,14 @@ mod tests {
 
     #[test]
     fn a_thread_acts_for_a_caller_and_is_itself_again() {
-        look_up().unwrap();
-        if !Own::get().can_act() || Own::get().capabilities & SYS_RESOURCE == 0 {
+        let own = Own::get().unwrap();
+        if !own.can_act() || own.capabilities & SYS_RESOURCE == 0 {
             return println!("skipped: this process has no rights to lend");
         }
         let folder = tempfile::tempdir().unwrap();
         let made = |name: &str| File::create(folder.path().join(name)).unwrap().metadata().unwrap();
         let test = || {
-            settle();
+            settle().unwrap();
             let usual = effective();
             assert_eq!(usual & SYS_RESOURCE, 0, "of its own it has no right to what is kept back");
             let acting = Caller { uid: 4001, gid: 4002 }.act().unwrap();

@@ -740,8 +740,7 @@ impl<T: Tree> Front for FuseFront<T> {
 
     fn begin(&mut self, _: &mut Context, _: &mut Ring) -> io::Result<()> {
         own_mask();
-        rights::settle();
-        Ok(())
+        rights::settle()
     }
 
     fn outcome(

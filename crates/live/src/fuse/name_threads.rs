@@ -173,7 +173,8 @@ impl Shared {
     /// Does jobs until there are enough idle threads, or the mount is gone.
     fn serve(self: Arc<Self>) {
         own_mask();
-        rights::settle();
+        // Whoever cannot settle cannot act for a caller, either.
+        let _ = rights::settle();
         let mut state = lock(&self);
         loop {
             let now = self.clock.now();
