@@ -11,6 +11,9 @@
 //! In the single-queue layer a pool is *congested* from 7/8 on, until it is below 13/16; a thread that had to
 //! wait may overdraw it by half for a moment. The multi-queue layer has neither rule: its pools are tags of
 //! the driver, or as many as `nr_requests` says.
+//!
+//! With two requests, which a driver of one tag gives a scheduler, it matters which of them is free: see
+//! [`Places`].
 //
 //= docs/reference/elevators.md#16-plugging to 1.8, docs/reference/nvme.md#1-the-path-of-a-request
 
@@ -48,9 +51,78 @@ impl Batch {
     }
 }
 
+/// What a request was taken from: its pool, and its place there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pool: u16,
+    place: u8,
+}
+
+/// The requests of a small pool of the multi-queue layer, one by one.
+///
+/// A task may be limited to a *depth*: to the first so many places, whether or not others are free. BFQ limits
+/// a task whose queue has its share of the requests to the first one. A place that was given back counts as
+/// taken until a search finds no other. So of two places that are free, the one that was free for longer is
+/// taken first:
+///
+/// ```text
+///   place 0    place 1
+///   taken      free for longer     a call of two requests takes 1, then 0
+///   just free  free for longer     … so when its first one ends, a task limited to place 0 is woken for nothing
+/// ```
+///
+/// Found by tracing Linux 6.12 (docs/deviations.md, *two-requests*).
+#[derive(Clone, Copy, Debug, Default)]
+struct Places {
+    taken: u8,
+    /// Of those taken, the ones that were given back meanwhile.
+    returned: u8,
+    /// Where the next search begins.
+    first: u8,
+}
+
+impl Places {
+    /// A pool with more has several words of places, which are not modelled.
+    const MOST: u32 = 3;
+
+    fn look(taken: u8, first: u8, depth: u8) -> Option<u8> {
+        (first..depth).chain(0..depth.min(first)).find(|&place| taken & (1 << place) == 0)
+    }
+
+    /// Whether a task that is limited to a depth can have one.
+    fn has(self, depth: u8) -> bool {
+        Self::look(self.taken & !self.returned, 0, depth).is_some()
+    }
+
+    /// Looks for one, and takes it.
+    fn take(&mut self, size: u8, depth: u8) -> Option<u8> {
+        let mut found = Self::look(self.taken, self.first, depth);
+        if found.is_none() {
+            self.taken &= !std::mem::take(&mut self.returned);
+            found = Self::look(self.taken, self.first, depth);
+        }
+        match found {
+            None => self.first = 0,
+            Some(place) => {
+                self.taken |= 1 << place;
+                if place == self.first {
+                    self.first = if place + 2 >= size { 0 } else { place + 1 };
+                }
+            }
+        }
+        found
+    }
+
+    fn give_back(&mut self, place: u8) {
+        self.returned |= 1 << place;
+        self.first = place;
+    }
+}
+
 #[derive(Debug, Default)]
 struct Pool {
     allocated: u32,
+    places: Places,
     congested: bool,
     /// Threads that wait for a request, in order.
     waiters: VecDeque<u32>,
@@ -102,18 +174,45 @@ impl Pools {
         self.all[pool].allocated >= limit
     }
 
-    pub(super) fn take(&mut self, pool: usize) {
+    /// Whether it matters which request of a pool is free.
+    #[inline]
+    pub(super) const fn has_places(&self) -> bool {
+        self.by_queue && self.size <= Places::MOST
+    }
+
+    /// Whether a task that is limited to the first `depth` requests of a small pool can have one.
+    pub(super) fn has_place(&self, pool: usize, depth: u32) -> bool {
+        !self.has_places() || self.all[pool].places.has(depth.min(self.size) as u8)
+    }
+
+    /// Takes a request out of a pool, which has one for a task that is limited to that depth.
+    pub(super) fn take(&mut self, pool: usize, depth: u32) -> Taken {
+        let (has_places, size) = (self.has_places(), self.size);
         let p = &mut self.all[pool];
+        let place = if has_places { p.places.take(size as u8, depth.min(size) as u8) } else { None };
         p.allocated += 1;
         // On at 113 of 128.
         if !self.by_queue && p.allocated > self.size - self.size / 8 {
             p.congested = true;
         }
+        Taken { pool: pool as u16, place: place.unwrap_or(0) }
     }
 
-    pub(super) fn give_back(&mut self, pool: usize) {
-        let p = &mut self.all[pool];
+    /// A task that is limited to that depth was refused a request; if for want of a place, it has looked for
+    /// one.
+    pub(super) fn look_in_vain(&mut self, pool: usize, depth: u32) {
+        if !self.has_place(pool, depth) {
+            self.all[pool].places.take(self.size as u8, depth.min(self.size) as u8);
+        }
+    }
+
+    pub(super) fn give_back(&mut self, taken: Taken) {
+        let has_places = self.has_places();
+        let p = &mut self.all[usize::from(taken.pool)];
         p.allocated -= 1;
+        if has_places {
+            p.places.give_back(taken.place);
+        }
         // Off below 103 of 128.
         if p.congested && p.allocated < self.size - self.size / 8 - self.size / 16 - 1 {
             p.congested = false;
@@ -170,19 +269,23 @@ mod tests {
     const NOW: Instant = Instant::EPOCH;
 
     fn taken(mut pools: Pools, pool: usize, count: u32) -> Pools {
-        (0..count).for_each(|_| pools.take(pool));
+        (0..count).for_each(|_| drop(pools.take(pool, u32::MAX)));
         pools
+    }
+
+    fn of(pool: usize) -> Taken {
+        Taken { pool: pool as u16, place: 0 }
     }
 
     #[test]
     fn a_pool_is_congested_from_seven_eighths_until_thirteen_sixteenths() {
         let mut pools = taken(Pools::of_kinds(128), SYNC, 112);
         assert!(!pools.is_congested(true));
-        pools.take(SYNC);
+        pools.take(SYNC, u32::MAX);
         assert!(pools.is_congested(true) && !pools.is_congested(false));
-        (103..113).for_each(|_| pools.give_back(SYNC));
+        (103..113).for_each(|_| pools.give_back(of(SYNC)));
         assert!(pools.is_congested(true), "103 of 128");
-        pools.give_back(SYNC);
+        pools.give_back(of(SYNC));
         assert!(!pools.is_congested(true), "102 of 128");
         // It is congested again only at the upper limit.
         let pools = taken(pools, SYNC, 10);
@@ -216,13 +319,31 @@ mod tests {
         let mut pools = taken(taken(Pools::of_kinds(2), SYNC, 2), ASYNC, 2);
         [(1, false), (2, true), (3, true)].iter().for_each(|&(thread, sync)| pools.wait(thread, sync, 0));
         assert_eq!((pools.waiting(), pools.pop_waiter()), (3, None));
-        pools.give_back(SYNC);
-        pools.give_back(ASYNC);
+        pools.give_back(of(SYNC));
+        pools.give_back(of(ASYNC));
         assert_eq!([(); 4].map(|()| pools.pop_waiter()), [Some(2), Some(3), Some(1), None]);
         assert_eq!(pools.waiting(), 0);
         let mut pools = Pools::of_queues(1, 2);
         [(1, 1), (2, 0)].iter().for_each(|&(thread, queue)| pools.wait(thread, false, queue));
         assert_eq!([(); 2].map(|()| pools.pop_waiter()), [Some(2), Some(1)]);
+    }
+
+    /// Linux 6.12, traced: a reader of two requests at a time takes the one that was free for longer first, so
+    /// who waits for the first place finds it taken whenever the reader's first request has ended.
+    #[test]
+    fn of_two_free_places_the_one_that_was_free_for_longer_goes_first() {
+        let mut pools = Pools::of_queues(2, 1);
+        let [first, second] = [(); 2].map(|()| pools.take(0, 2));
+        assert_eq!((first.place, second.place), (0, 1));
+        pools.give_back(second);
+        assert!(!pools.has_place(0, 1) && pools.has_place(0, 2));
+        // Who waits for place 0 looks in vain, which makes place 1 free for the next search.
+        pools.look_in_vain(0, 1);
+        pools.give_back(first);
+        assert_eq!([(); 2].map(|()| pools.take(0, 2).place), [1, 0]);
+        assert!(!pools.has_place(0, 1));
+        // Of a pool with many any will do.
+        assert!(!Pools::of_queues(4, 1).has_places() && Pools::of_queues(4, 1).has_place(0, 1));
     }
 
     #[test]
@@ -231,9 +352,9 @@ mod tests {
         assert_eq!(pools.can_wake(), 0, "none waits");
         [1, 2, 3].iter().for_each(|&thread| pools.wait(thread, true, 0));
         assert_eq!(pools.can_wake(), 0, "none is free in their queue");
-        pools.give_back(0);
+        pools.give_back(of(0));
         assert_eq!(pools.can_wake(), 1);
-        pools.give_back(0);
+        pools.give_back(of(0));
         assert_eq!(pools.can_wake(), 2);
     }
 }

@@ -18,7 +18,7 @@
 //= docs/reference/elevators.md#18-barriers-and-flushes
 
 use super::locks::{DiskLock, Visit};
-use super::pools::{Batch, Pools};
+use super::pools::{Batch, Pools, Taken};
 use super::tap::Tap;
 use super::waiters::Waiters;
 use super::wire::{FLUSH_TAG, Wire};
@@ -59,8 +59,8 @@ pub(super) struct DiskQueue<'a> {
     elevator: Elevator<AnyScheduler>,
     /// The device, and the way to it.
     wire: Wire,
-    /// By tag: the owner, which its completion wakes, and the pool that it was taken from, if any.
-    owners: Vec<(Owner, Option<usize>)>,
+    /// By tag: the owner, which its completion wakes, and what it was taken from, if anything.
+    owners: Vec<(Owner, Option<Taken>)>,
     free: Vec<u16>,
     depth: u32,
     pools: Pools,
@@ -70,7 +70,7 @@ pub(super) struct DiskQueue<'a> {
     /// How many requests a task collects at most.
     plug_max: usize,
     /// What the current task has collected ([`Plug::Task`]).
-    collected: Vec<(Request, Owner, usize)>,
+    collected: Vec<(Request, Owner, Taken)>,
     /// The scheduler's lock on hosts whose processors wait for it.
     disk_lock: Option<DiskLock>,
     /// What runs the queue; none: whatever happens.
@@ -205,11 +205,25 @@ impl<'a> DiskQueue<'a> {
     pub(super) fn has_request(&self, now: Instant, rq: &Request, batch: Batch) -> bool {
         let pool = self.pools.of(rq.sync, batch.queue);
         let is_full = self.pools.is_full(pool, now, batch) || self.free.len() <= self.collected.len();
-        let has_room = || match batch.depth {
+        let has_room = || match self.depth_of(rq, batch) {
             Some(depth) => self.elevator.has_room_below(rq, depth),
             None => self.elevator.has_room(rq),
         };
-        !is_full && !self.is_held_up(rq) && has_room()
+        !is_full && !self.is_held_up(rq) && has_room() && self.pools.has_place(pool, self.place_depth(rq, batch))
+    }
+
+    /// The depth that the scheduler gave a request's thread before the thread had to wait. Where it matters
+    /// which request is free, a read has one from the start.
+    fn depth_of(&self, rq: &Request, batch: Batch) -> Option<u32> {
+        let wants_place = self.pools.has_places() && is_sync_read(rq);
+        let ask = || self.elevator.scheduler().depth_for(rq);
+        batch.depth.or_else(|| wants_place.then(ask))
+    }
+
+    /// To how many of the first requests of its pool a read is limited.
+    fn place_depth(&self, rq: &Request, batch: Batch) -> u32 {
+        let depth = if is_sync_read(rq) { self.depth_of(rq, batch) } else { None };
+        depth.unwrap_or(u32::MAX)
     }
 
     /// How many more may wait for limits: half of all tags are for those that need not.
@@ -234,6 +248,11 @@ impl<'a> DiskQueue<'a> {
         if !rq.sync && batch.depth.is_none() {
             batch.depth = Some(self.elevator.scheduler().depth_for(rq));
         }
+        batch.depth = self.depth_of(rq, *batch);
+        if self.pools.has_places() {
+            let (pool, depth) = (self.pools.of(rq.sync, batch.queue), self.place_depth(rq, *batch));
+            self.pools.look_in_vain(pool, depth);
+        }
         self.tell(|tap| tap.refused(rq, owner));
         Full
     }
@@ -246,6 +265,9 @@ impl<'a> DiskQueue<'a> {
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
+        if self.pools.has_places() && !self.collected.is_empty() {
+            self.hand_in_collected(now);
+        }
         if !self.has_request(now, rq, *batch) {
             return Err(self.refuse(rq, owner, batch));
         }
@@ -257,6 +279,7 @@ impl<'a> DiskQueue<'a> {
             self.hand_in_collected(now);
         }
         let pool = self.pools.of(rq.sync, batch.queue);
+        let depth = self.place_depth(rq, *batch);
         batch.left = batch.left.saturating_sub(1);
         batch.depth = None;
         match rq.op {
@@ -264,18 +287,18 @@ impl<'a> DiskQueue<'a> {
             Op::Write => self.stats.written_bytes += rq.len.bytes(),
             Op::Discard => {}
         }
-        self.pools.take(pool);
+        let taken = self.pools.take(pool, depth);
         self.tell(|tap| tap.made(rq));
         if self.plug == Plug::Device {
             self.plugged |= self.elevator.requests().queued() == 0;
-            self.insert(now, *rq, owner, pool);
+            self.insert(now, *rq, owner, taken);
             return Ok(());
         }
-        self.collected.push((*rq, owner, pool));
+        self.collected.push((*rq, owner, taken));
         Ok(())
     }
 
-    fn insert(&mut self, now: Instant, rq: Request, owner: Owner, pool: usize) {
+    fn insert(&mut self, now: Instant, rq: Request, owner: Owner, taken: Taken) {
         let tag = self.free.pop().expect("submit has looked");
         self.tell(|tap| tap.tagged(Tag(tag)));
         let answer = if matches!(owner, Owner::Write { alone: true, .. }) {
@@ -288,13 +311,13 @@ impl<'a> DiskQueue<'a> {
             // As the kernel holds a bio, for which there is no request yet: a bio that waits for a limit
             // takes no request out of the pool.
             Insert::Queued if self.elevator.requests()[Tag(tag)].state == State::Held => {
-                self.pools.give_back(pool);
+                self.pools.give_back(taken);
                 None
             }
-            Insert::Queued => Some(pool),
+            Insert::Queued => Some(taken),
             Insert::Merged { .. } => {
                 self.stats.merged += 1;
-                self.pools.give_back(pool);
+                self.pools.give_back(taken);
                 None
             }
         };
@@ -308,14 +331,14 @@ impl<'a> DiskQueue<'a> {
     fn hand_in_collected(&mut self, now: Instant) {
         self.tell(Tap::hands_in);
         if let [_] = self.collected[..]
-            && let Some((rq, owner, pool)) = self.collected.pop()
+            && let Some((rq, owner, taken)) = self.collected.pop()
         {
-            return self.insert(now, rq, owner, pool);
+            return self.insert(now, rq, owner, taken);
         }
         let mut collected = std::mem::take(&mut self.collected);
         collected.sort_by_key(|(rq, ..)| rq.start);
-        for (rq, owner, pool) in collected.drain(..) {
-            self.insert(now, rq, owner, pool);
+        for (rq, owner, taken) in collected.drain(..) {
+            self.insert(now, rq, owner, taken);
         }
         self.collected = collected;
     }
@@ -480,11 +503,11 @@ impl<'a> DiskQueue<'a> {
         let was_congested = self.pools.is_congested(false);
         let freed = self.free.len();
         for free in self.elevator.complete(now, tag) {
-            let (owner, pool) = self.owners[usize::from(free.0)];
+            let (owner, taken) = self.owners[usize::from(free.0)];
             owners.push(owner);
             self.free.push(free.0);
-            if let Some(pool) = pool {
-                self.pools.give_back(pool);
+            if let Some(taken) = taken {
+                self.pools.give_back(taken);
             }
         }
         if let Some(tap) = &mut self.tap {
@@ -674,6 +697,10 @@ impl<'a> DiskQueue<'a> {
         }
         self.stats(now)
     }
+}
+
+fn is_sync_read(rq: &Request) -> bool {
+    rq.sync && rq.op == Op::Read
 }
 
 /// The requests of a disk under a scheduler. The multi-queue layer gives out the driver's tags, of reads and
