@@ -23,9 +23,9 @@
 //
 //= docs/reference/devices.md#25-compositions
 
-use super::Owner;
 use super::earliest::Earliest;
 use super::locks::Visit;
+use super::owner::Owner;
 use super::pools::Batch;
 use super::queue::{DiskQueue, Full, Sizes};
 use super::tap::{Books, Journal, Tap};

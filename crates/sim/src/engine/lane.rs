@@ -12,14 +12,15 @@
 //! that ends the wait calls [`Machine::advance`] again, and the phase finds out for itself what is left to
 //! do.
 
+use super::Machine;
 use super::client::{Action, Call, Client, Next, Synced};
 use super::files::File;
 use super::flusher::Pass;
+use super::owner::Owner;
 pub(super) use super::phase::Phase;
 use super::phase::{After, Step};
 use super::pools::Batch;
 use super::processors::Work;
-use super::{Machine, Owner};
 use crate::event::Due;
 use crate::ext2;
 use crate::job::SyncMode;
@@ -179,7 +180,7 @@ impl Machine<'_> {
         }
         let before = std::mem::replace(&mut client.task, TaskId(self.next_task));
         self.next_task += 1;
-        self.queue.exit_task(self.clock.now, before);
+        self.disks.exit_task(self.clock.now, before);
         self.why(|why| why.is_followed(before));
         self.journal(|journal| journal.is_followed(before));
     }
@@ -249,13 +250,13 @@ impl Machine<'_> {
         }
         let owed = std::mem::take(&mut l.owed);
         let mut inside = Duration::ZERO;
-        let mut scheduler = self.queue.sched_cost(self.files.disk_of(call.file));
+        let mut scheduler = self.disks.sched_cost(self.files.disk_of(call.file));
         if is_direct {
             cost += job.think.unwrap_or(self.host.think);
             match &self.host.cores {
                 None => cost += scheduler,
                 Some(cores) => {
-                    let pieces = u64::from(self.queue.pieces(self.files.disk_of(call.file), call.len));
+                    let pieces = u64::from(self.disks.pieces(self.files.disk_of(call.file), call.len));
                     let each_call = if job.batch > 1 { Duration::ZERO } else { cores.call };
                     scheduler = scheduler * pieces;
                     inside = each_call + cores.submit * pieces + scheduler;
@@ -285,7 +286,7 @@ impl Machine<'_> {
         let disk = self.files.disk_of(self.lanes[lane as usize].call.file);
         let l = &mut self.lanes[lane as usize];
         if !l.through_cache {
-            l.owed += self.host.request + self.queue.sched_cost(disk);
+            l.owed += self.host.request + self.disks.sched_cost(disk);
         }
     }
 
@@ -444,8 +445,8 @@ impl Machine<'_> {
                 Step::Go(phase @ (Phase::Flush | Phase::Preflushing)) => {
                     self.lanes[lane as usize].phase = phase;
                     let disk = self.files.disk_of(self.lanes[lane as usize].call.file);
-                    self.queue.flush(disk, lane);
-                    return self.queue.run_touched(&mut self.clock);
+                    self.disks.flush(disk, lane);
+                    return self.disks.run_touched(&mut self.clock);
                 }
                 Step::Go(phase) => self.lanes[lane as usize].phase = phase,
                 Step::Begin => return self.begin_call(lane),
@@ -470,8 +471,8 @@ impl Machine<'_> {
         // Flagged as metadata: CFQ serves such requests before others of the queue.
         let (meta, group) = (true, client.group);
         let rq = Request { meta, prio, group, ..Request::read(client.task, start, block) };
-        if self.queue.submit(self.clock.now, file.disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
-            self.queue.wait(lane, true, l.batch.queue);
+        if self.disks.submit(self.clock.now, file.disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
+            self.disks.wait(lane, true, l.batch.queue);
             return Step::Blocked;
         }
         file.map_is_read(l.call.offset);
@@ -498,7 +499,7 @@ impl Machine<'_> {
         let sync_write = client.per_call.write_sync.or(call.sync).unwrap_or(self.host.direct_write_sync);
         let sync = op == Op::Read || sync_write;
         let File { layout, disk, .. } = &self.files.files[call.file as usize];
-        let most = self.queue.max_request(*disk);
+        let most = self.disks.max_request(*disk);
         while l.handed_in < call.len {
             let left = call.len - l.handed_in;
             let (start, len) = layout.piece(call.offset + u64::from(l.handed_in), left.min(most.0));
@@ -517,10 +518,10 @@ impl Machine<'_> {
                     meta,
                     ..Request::read(client.task, start, len)
                 };
-                if self.queue.submit(self.clock.now, *disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
+                if self.disks.submit(self.clock.now, *disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
                     // The pool is empty: the pieces so far are on their way, and the rest follows when a
                     // request is free.
-                    self.queue.wait(lane, sync, l.batch.queue);
+                    self.disks.wait(lane, sync, l.batch.queue);
                     break;
                 }
                 l.pending += 1;
@@ -530,8 +531,8 @@ impl Machine<'_> {
         let is_in = l.handed_in == call.len;
         // Read-ahead is not waited for, so the plug is not pulled; the batch alone ends.
         if is_in && ahead {
-            self.queue.end_batch(self.clock.now);
-            self.queue.run_touched(&mut self.clock);
+            self.disks.end_batch(self.clock.now);
+            self.disks.run_touched(&mut self.clock);
             return self.end_direct(lane);
         }
         if is_in && l.pending == 0 {
@@ -564,7 +565,7 @@ impl Machine<'_> {
     /// Whether a sync of the lane's file empties the disk's cache.
     pub(super) fn flushes(&self, lane: u32) -> bool {
         let disk = self.files.disk_of(self.lanes[lane as usize].call.file);
-        self.host.fsync_flushes && self.queue.facts(disk).write_cache
+        self.host.fsync_flushes && self.disks.facts(disk).write_cache
     }
 
     /// A process that waits for I/O pulls the plug.
@@ -572,8 +573,8 @@ impl Machine<'_> {
         if self.is_submitting {
             return;
         }
-        self.queue.unplug(self.clock.now);
-        self.queue.run_touched(&mut self.clock);
+        self.disks.unplug(self.clock.now);
+        self.disks.run_touched(&mut self.clock);
     }
 
     fn end_call(&mut self, lane: u32) {

@@ -41,6 +41,9 @@ pub(super) struct Step {
 //= docs/reference/hosts.md#workloads: 6.0 M rows; 13 428 requests of 128 KiB for two scans
 pub(super) const TABLE_BYTES: u64 = 880_000_000;
 
+/// Bytes of the file of each process that replays a recorded start-up, unless `size` says otherwise.
+pub(super) const REPLAY_BYTES: u64 = 20 << 20;
+
 const GROUPS: u64 = 230;
 /// 126 MiB in sectors.
 const GROUP_SECTORS: u64 = 126 * 2048;

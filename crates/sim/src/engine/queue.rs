@@ -17,12 +17,13 @@
 //= docs/reference/elevators.md#16-plugging, docs/reference/elevators.md#17-request-pool
 //= docs/reference/elevators.md#18-barriers-and-flushes
 
+use super::capacity;
 use super::locks::{DiskLock, Visit};
+use super::owner::Owner;
 use super::pools::{Batch, Pools};
-use super::tap::Tap;
+use super::tap::{Tap, out_of_line};
 use super::waiters::Waiters;
 use super::wire::{FLUSH_TAG, Wire};
-use super::{Owner, capacity, out_of_line};
 use crate::host::{Host, Lock, MultiQueue, Plug};
 use crate::metrics::{DiskStats, Result};
 use fairhead_core::sched::Scheduler;

@@ -50,10 +50,10 @@ impl Series {
     }
 
     /// An interval ends. Returns when the next does.
-    pub(super) fn end_interval(&mut self, now: Instant, queue: &Disks<'_>) -> Option<Instant> {
+    pub(super) fn end_interval(&mut self, now: Instant, disks: &Disks<'_>) -> Option<Instant> {
         let clients = self.current.len();
         self.rows.push(std::mem::replace(&mut self.current, vec![Point::default(); clients]));
-        let each: Vec<_> = (0..queue.count()).map(|disk| queue.stats(now, disk)).collect();
+        let each: Vec<_> = (0..disks.count()).map(|disk| disks.stats(now, disk)).collect();
         let all = disks::together(&each).point();
         add(&mut self.together, all);
         self.each.iter_mut().zip(&each).for_each(|(one, stats)| add(one, stats.point()));
