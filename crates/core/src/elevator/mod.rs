@@ -446,6 +446,15 @@ impl<S: Scheduler> Elevator<S> {
         Ok(())
     }
 
+    /// Whether a change can be made now: what [`Self::control`] would answer. For a driver of several devices
+    /// that changes all of them or none.
+    ///
+    /// # Errors
+    /// If it cannot be.
+    pub fn may_change(&self, change: &Control) -> Result<(), Refusal> {
+        self.common.books.groups.check(change, &self.common.requests)
+    }
+
     /// A group's books begin anew; what waits in it is counted as before. Groups in it keep theirs.
     ///
     /// # Errors
