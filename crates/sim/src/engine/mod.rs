@@ -1,8 +1,8 @@
 //! The machine: events in virtual time, from a client's call to the disk and back.
 //!
 //! ```text
-//!  client lane ──CPU──► call ─┬─ direct: pieces ──────────► Disks: DiskQueue (elevator, device) ──► interrupt ──► lane
-//!                             └─ buffered: pages ──► cache ──► windows of read-ahead ─►│◄─ flusher, fsync
+//!  lane ──CPU──► call ─┬─ direct: pieces ─────────► Disks ─► DiskQueue ─► Wire ─► device ─► interrupt ─► threads
+//!                      └─ buffered: pages ─► cache ─► read-ahead ─►│◄─ flusher, fsync
 //! ```
 //!
 //! One loop takes the earliest of: the device's next completion, the next event in the queue, the elevator's
@@ -12,22 +12,27 @@
 //! *Threads* are numbered: first the lanes of all clients, then the flusher's. Whatever can be waited for (a
 //! request, a page, a flush, a time) keeps numbers of threads in order and hands them to [`Machine::resume`].
 //!
-//! The machine is made of parts that own their state. These know of nothing but what their methods take:
+//! The machine is made of parts that own their state. These know of nothing but what their methods take, and
+//! import each other in one direction only:
 //!
 //! | part | files |
 //! |---|---|
 //! | the time, and what is scheduled | `clock` |
-//! | disks: queues, pools, those who wait, locks, the way to the device, and when queues are run | `disks`, `queue`, `pools`, `waiters`, `locks`, `wire`, `runs`, `earliest` |
+//! | disks, and how a set spreads requests over its members | `disks`, `set` |
+//! | a disk's queue: pools, those who wait, locks, the way to the device, its observer | `queue`, `pools`, `waiters`, `locks`, `wire`, `tap` |
+//! | when queues are run | `runs`, `earliest` |
 //! | processors, by era | `cpus`; `processors`, `waiting` |
-//! | a client: its pattern, program or recording, and what steers it | `client`, `pattern`, `program`, `steer`, … |
+//! | a client, its calls, and what says which it makes | `client`, `call`, `per_call`, `script`; `pattern`, `program`, `startup`, `player` |
+//! | what steers a client | `steer`, `reads_again`, `readahead` |
 //! | files and the pages of them that are in memory | `files`, `cache` |
 //! | how fast pages may be dirtied | `balance` |
 //! | the time series | `series` |
 //!
-//! What leads through several parts are methods of the machine: a call in `lane`, on processors in `work`, in
-//! memory in `buffered`, `readahead` and `flusher`; starts and ends of clients in `waves`; recordings in
-//! `replay` and `traced`; groups in `groups`; observers in `observers` and `tap`. `setup` makes a machine
-//! from a scenario, and `outcome` figures from the machine.
+//! What leads through several parts are methods of the machine: what wakes a thread in `threads`; a call in
+//! `lane`, on processors in `work`, in memory in `buffered` and `flusher`; starts and ends of clients in
+//! `waves`, of what they look at in `steady`; recordings in `replay` and `traced`; groups in `groups`;
+//! observers in `observers`. `setup` makes a machine from a scenario, and `outcome` figures from the machine.
+//! These files and this one are one room: they call each other's methods, as [`Machine`] is theirs together.
 
 mod access;
 mod action;
@@ -45,7 +50,7 @@ mod flusher;
 mod groups;
 mod lane;
 mod locks;
-mod memory;
+pub(crate) mod memory;
 mod observers;
 mod outcome;
 mod owner;
@@ -61,6 +66,7 @@ mod reads_again;
 mod replay;
 mod runs;
 mod series;
+mod set;
 mod setup;
 mod startup;
 mod steady;
@@ -97,7 +103,6 @@ use flusher::Flushers;
 use groups::Groups;
 pub use groups::groups_kept;
 use lane::Lane;
-pub use memory::{Memory, memory};
 pub(crate) use observers::{Books, observe};
 pub(crate) use owner::Owner;
 use processors::Processors;
@@ -288,7 +293,7 @@ impl<'a> Machine<'a> {
     fn timer(&mut self) {
         let Some(member) = self.disks.due_timer(self.clock.now) else { return };
         // What a limit let pass is an insertion.
-        if self.disks.timer(self.clock.now, member) {
+        if self.disks.queue_mut(member).timer(self.clock.now) {
             self.disks.run_member(&mut self.clock, member)
         } else {
             self.disks.run_if_wanted(&mut self.clock, member)

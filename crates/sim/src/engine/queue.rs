@@ -366,6 +366,13 @@ impl<'a> DiskQueue<'a> {
         self.multi_queue.is_some() && self.was_held
     }
 
+    /// Whether the queue is to be run later, whatever happens until then: see [`Self::wants_delayed_run`] and
+    /// [`Self::is_plugged`].
+    #[inline]
+    pub(super) fn wants_later_run(&self) -> bool {
+        self.wants_delayed_run() || self.is_plugged()
+    }
+
     fn fill_device(&mut self, now: Instant) -> Option<Instant> {
         if self.waiters.want_flush() {
             self.begin_flush(now);
@@ -566,6 +573,14 @@ impl<'a> DiskQueue<'a> {
         self.elevator.timer(now);
         self.drain_trace();
         self.elevator.requests().held() < held
+    }
+
+    /// Whether a change can be made here: what [`Self::control`] would answer.
+    pub(super) fn may_change(
+        &self,
+        change: &fairhead_core::Control,
+    ) -> std::result::Result<(), fairhead_core::Refusal> {
+        self.elevator.may_change(change)
     }
 
     /// Makes a change in the scheduler, which may refuse it.

@@ -107,12 +107,13 @@ impl Machine<'_> {
     /// its next call. Elsewhere it gets the request at once.
     fn run_after_completion(&mut self, member: usize, owner: Option<u32>) {
         self.disks.run_if_wanted(&mut self.clock, member);
-        if self.disks.waiting(member) == 0 {
+        if self.disks.queue(member).waiting() == 0 {
             return self.resume_owners(owner);
         }
         if self.processors.is_some() {
-            let can_wake = self.disks.can_wake(member);
-            let waiters: Vec<u32> = (0..can_wake).map_while(|_| self.disks.pop_waiter(member)).collect();
+            let can_wake = self.disks.queue(member).can_wake();
+            let waiters: Vec<u32> =
+                (0..can_wake).map_while(|_| self.disks.queue_mut(member).pop_waiter()).collect();
             let (first, last): (Vec<u32>, Vec<u32>) =
                 waiters.into_iter().partition(|&thread| owner.is_some_and(|o| self.runs_before(thread, o)));
             first.into_iter().for_each(|thread| self.retry(thread));
@@ -121,8 +122,8 @@ impl Machine<'_> {
             return;
         }
         // Each that waits for a request gets one chance: there may be fewer free ones than it needs.
-        for _ in 0..self.disks.waiting(member) {
-            let Some(thread) = self.disks.pop_waiter(member) else { break };
+        for _ in 0..self.disks.queue(member).waiting() {
+            let Some(thread) = self.disks.queue_mut(member).pop_waiter() else { break };
             self.grant_batch(thread);
             // The first in line takes what is free before the next one is looked at.
             if (thread as usize) < self.lanes.len() { self.go_on(thread) } else { self.resume(thread) }
