@@ -13,7 +13,7 @@
 //! do.
 
 use super::Machine;
-use super::client::{Action, Call, Client, Next, Synced};
+use super::client::{Action, Call, Client, Next};
 use super::files::File;
 use super::flusher::Pass;
 use super::owner::Owner;
@@ -21,6 +21,7 @@ pub(super) use super::phase::Phase;
 use super::phase::{After, Step};
 use super::pools::Batch;
 use super::processors::Work;
+use super::script::Script;
 use crate::event::Due;
 use crate::ext2;
 use crate::job::SyncMode;
@@ -123,7 +124,7 @@ impl Machine<'_> {
     pub(super) fn next_step(&mut self, lane: u32) {
         let index = self.lanes[lane as usize].client as usize;
         let client = &mut self.clients[index];
-        if client.is_led && (self.next_of_replay(lane) || self.next_of_trace(lane)) {
+        if client.script.is_led() && (self.next_of_replay(lane) || self.next_of_trace(lane)) {
             return;
         }
         let client = &mut self.clients[index];
@@ -165,7 +166,7 @@ impl Machine<'_> {
         self.cache.invalidate_all();
         let client = self.lanes[lane as usize].client;
         self.new_process(client);
-        if let Some(startups) = &self.clients[client as usize].startups {
+        if let Script::StartUps(startups) = &self.clients[client as usize].script {
             let due = Due::TimeOut(client, startups.iteration());
             self.clock.after(startups.timeout(), due);
         }
@@ -189,7 +190,7 @@ impl Machine<'_> {
     pub(super) fn time_out(&mut self, client: u32, iteration: u32) {
         let is_over = self.replay_times_out(client, iteration);
         let c = &mut self.clients[client as usize];
-        if !is_over && !c.startups.as_mut().is_some_and(|s| s.time_out(self.clock.now, iteration)) {
+        if !is_over && !c.startup_times_out(self.clock.now, iteration) {
             return;
         }
         // Its last read may never end while others run.
@@ -216,10 +217,12 @@ impl Machine<'_> {
         let id = share.flow().id;
         for i in 0..self.clients.len() {
             let client = &mut self.clients[i];
-            if !client.held || client.share.as_ref().is_none_or(|s| s.flow().id != id || s.is_ahead()) {
+            if !client.waits_for_flow
+                || client.share.as_ref().is_none_or(|s| s.flow().id != id || s.is_ahead())
+            {
                 continue;
             }
-            client.held = false;
+            client.waits_for_flow = false;
             self.wake_paused(i);
         }
     }
@@ -577,61 +580,31 @@ impl Machine<'_> {
         self.disks.run_touched(&mut self.clock);
     }
 
+    /// A call has ended: it is counted, observers hear of it, and its lane goes on to what comes next.
     fn end_call(&mut self, lane: u32) {
+        let now = self.clock.now;
         let l = &mut self.lanes[lane as usize];
         l.through_cache = false;
-        let index = l.client as usize;
+        let (call, index) = (&l.call, l.client as usize);
         let client = &mut self.clients[index];
-        let bytes = l.call.bytes();
-        let now = self.clock.now;
         // The call at whose end the ramp is noticed is not counted: fio counts 400 of 4.001 s at 100 a
         // second.
         let is_measured = client.is_measured(now);
         let ramp_ends = client.notice_ramp(now);
-        client.calling -= 1;
-        if l.call.action != Action::Sync {
-            client.ended_calls += 1;
-            client.ended_bytes += bytes;
+        client.count_call(call, l.since, now, is_measured);
+        if self.waves.together_from.is_some_and(|from| now > from) {
+            client.together += call.bytes();
         }
-        if self.waves.together_from.is_some_and(|from| self.clock.now > from) {
-            client.together += bytes;
-        }
-        let query = client.end_of_query(l.since, bytes);
-        if let Some((since, bytes)) = query
-            && is_measured
-        {
-            let stats = match l.call.action {
-                Action::Read => &mut client.stats.read,
-                Action::Write => &mut client.stats.write,
-                Action::Trim => &mut client.stats.trim,
-                Action::Sync => &mut client.stats.sync,
-            };
-            stats.record(bytes, now.since(since));
-            if l.call.action == Action::Sync && l.call.synced != Synced::AtEnd {
-                client.stats.fsyncs += u64::from(l.call.synced == Synced::Fsync);
-                client.stats.sync_of_load.record(bytes, now.since(since));
-            }
-        }
-        let point = self.series.point(index);
-        point.calls += 1;
-        point.latency_max = point.latency_max.max(self.clock.now.since(l.since));
-        match l.call.action {
-            Action::Read => (point.reads, point.read_bytes) = (point.reads + 1, point.read_bytes + bytes),
-            Action::Write => {
-                (point.writes, point.written_bytes) = (point.writes + 1, point.written_bytes + bytes)
-            }
-            Action::Trim | Action::Sync => {}
-        }
-        let (pause, is_led) = (client.think_pause(self.clock.now), client.is_led);
-        let latency = self.clock.now.since(l.since);
-        let wakes_parked = client.call_ended(l.call.action, bytes, latency, self.clock.now);
+        self.series.count_call(index, call, now.since(l.since));
+        let pause = client.think_pause(now);
+        let wakes_parked = client.call_ended(call.action, call.bytes(), now.since(l.since), now);
         if ramp_ends {
             self.look_anew(index);
             self.why(|why| why.counts_from(index, now));
         }
         self.why(|why| why.ends(lane, is_measured));
         self.journal(|journal| journal.ends(lane, is_measured));
-        if is_led {
+        if self.clients[index].script.is_led() {
             return self.end_led_call(lane);
         }
         match pause {
@@ -645,7 +618,7 @@ impl Machine<'_> {
 
     /// A call has ended that a recording asked for.
     fn end_led_call(&mut self, lane: u32) {
-        match self.clients[self.lanes[lane as usize].client as usize].traced {
+        match self.clients[self.lanes[lane as usize].client as usize].script.traced() {
             Some(at) => self.end_of_trace_call(lane, at),
             None => self.pass_baton(lane),
         }

@@ -23,7 +23,7 @@
 //= docs/reference/hosts.md#workloads
 
 use crate::job::Program;
-use fairhead_core::Duration;
+use fairhead_core::{Duration, Instant};
 
 /// One read: offset and length in sectors, and the CPU time that the program spends on its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,19 @@ pub(super) struct Step {
     pub(super) burst: u32,
     /// Whether it is flagged as metadata.
     pub(super) meta: bool,
+}
+
+/// What a client with a program does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// A start-up begins: the page cache is to be dropped. Then ask again.
+    Begin,
+    /// Make this read.
+    Read(Step),
+    /// Do nothing until then.
+    Pause(Instant),
+    /// Do nothing more.
+    End,
 }
 
 /// Bytes of the table that `dbscan` reads, unless `size` says otherwise.

@@ -12,6 +12,7 @@ use super::groups::{self, Groups};
 use super::lane::Lane;
 use super::queue::Sizes;
 use super::replay::Replay;
+use super::script::Script;
 use super::series::Series;
 use super::steer::Flows;
 use super::waves::Waves;
@@ -46,8 +47,8 @@ impl<'a> Machine<'a> {
         let cache = Cache::new(host.memory, files.files.len(), limits);
         let (mut clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
         let (traces, replays) = (traced::traces(&mut clients)?, replays(scenario)?);
-        for client in &mut clients {
-            client.is_led = client.traced.is_some() || replays[client.stats.job].is_some();
+        for client in clients.iter_mut().filter(|c| replays[c.stats.job].is_some()) {
+            client.script = Script::Replay;
         }
         let processors = work::processors(jobs, host, scenario.seed)?;
         Ok(Self {

@@ -117,7 +117,7 @@ impl Machine<'_> {
         let delayed = Instant::EPOCH + client.job.startdelay;
         client.start(delayed.max(self.clock.now + client.job.wave_delay) + *gap);
         //= docs/reference/hosts.md#start-gap
-        if client.traced.is_none() {
+        if client.script.traced().is_none() {
             *gap += self.host.start_gap / 2 + self.waves.gaps.exponential(self.host.start_gap / 2);
         }
         let (started, first, count) = (client.started, client.first_lane, client.all_lanes);
