@@ -140,6 +140,16 @@ pub struct Scenario {
     pub watch: Option<Duration>,
 }
 
+impl Scenario {
+    /// Returns a run of a load on a disk, with seed 1, until all clients have ended. It has no time series and
+    /// no samples of groups: their fields can be set.
+    #[must_use]
+    pub fn new(jobs: JobFile, disk: DeviceParams, host: Host, scheduler: &str, config: AnyConfig) -> Self {
+        let (scheduler, seed) = (scheduler.to_owned(), 1);
+        Self { jobs, disk, host, scheduler, config, seed, interval: None, time_max: None, watch: None }
+    }
+}
+
 /// Runs a scenario.
 ///
 /// # Errors
