@@ -97,6 +97,7 @@ mod disk;
 mod disksim;
 mod driver;
 mod geometry;
+mod joint;
 mod mirror;
 mod params;
 mod parts;
@@ -221,6 +222,25 @@ macro_rules! each {
     };
 }
 
+/// What one drive knows of itself, and several drives behind one queue of all of them together.
+macro_rules! known {
+    ($self:expr, $d:ident => $e:expr) => {
+        match $self {
+            Device::Disk($d) => $e,
+            Device::MultiDisk(several) => {
+                let $d = several.joint();
+                $e
+            }
+            Device::Card($d) => $e,
+            Device::Ssd($d) => $e,
+            Device::Set(several) => {
+                let $d = several.joint();
+                $e
+            }
+        }
+    };
+}
+
 impl Device {
     /// A device at rest, all caches empty. A set whose members have queues of their own is one device here,
     /// too; a host that drives its members makes one device for each of [`DeviceParams::members`].
@@ -241,7 +261,7 @@ impl Device {
     /// Returns the facts that a driver can know beforehand.
     #[must_use]
     pub fn facts(&self) -> Facts {
-        each!(self, d => d.facts())
+        known!(self, d => d.facts())
     }
 
     /// Whether there is room for one more command.
@@ -305,20 +325,20 @@ impl Device {
     /// Returns the counters since the device was made.
     #[must_use]
     pub fn counters(&self) -> &Counters {
-        each!(self, d => d.counters())
+        known!(self, d => d.counters())
     }
 
     /// How long at least one command of the host was in flight, until `now`: it and the time without any add
     /// up to the time that has passed.
     #[must_use]
     pub fn busy_time(&self, now: Instant) -> Duration {
-        each!(self, d => d.busy_time(now))
+        known!(self, d => d.busy_time(now))
     }
 
     /// Whether no command of the host is in flight. Cached writes may still be on their way to the media.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        each!(self, d => d.is_idle())
+        known!(self, d => d.is_idle())
     }
 }
 

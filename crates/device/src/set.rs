@@ -14,15 +14,16 @@
 //! What this does not do: fail, rebuild, or give a member with a shorter queue more than its turn.
 //= docs/reference/devices.md#25-compositions
 
+use crate::joint::Joint;
 use crate::mirror::ReadBalance;
 use crate::params::{Raid0Params, Raid1Params};
 use crate::parts::Parts;
 use crate::stripe::StripeMap;
-use crate::{Command, Counters, Device, DeviceOp, Facts, ParamError};
+use crate::{Command, Device, DeviceOp, Facts, ParamError};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
+use fairhead_core::units::{Instant, Sector, Sectors, Tag};
 
 /// Where a command goes.
 #[derive(Clone, Debug)]
@@ -38,14 +39,10 @@ enum Spread {
 pub struct Set {
     members: Box<[Member]>,
     spread: Spread,
-    facts: Facts,
-    in_flight: u16,
-    busy_since: Instant,
+    /// Members after the first have counted again what several of them got.
+    joint: Joint,
     parts: Parts,
     scratch: Vec<(usize, Sector, Sectors)>,
-    /// What members after the first have counted of commands that several of them got.
-    recounted: Counters,
-    counters: Counters,
 }
 
 #[derive(Clone, Debug)]
@@ -84,48 +81,23 @@ impl Set {
         Self {
             spread,
             members: devices.into_iter().map(member).collect(),
-            facts,
-            in_flight: 0,
-            busy_since: Instant::EPOCH,
+            joint: Joint::new(facts),
             parts: Parts::new(depth),
             scratch: Vec::with_capacity(members_max),
-            recounted: Counters::default(),
-            counters: Counters::default(),
         }
     }
 
-    pub(crate) fn facts(&self) -> Facts {
-        self.facts
+    pub(crate) const fn joint(&self) -> &Joint {
+        &self.joint
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    pub(crate) fn busy_time(&self, now: Instant) -> Duration {
-        self.counters.busy_time_until(now, (self.in_flight > 0).then_some(self.busy_since))
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight == 0
-    }
-
-    pub(crate) fn can_accept(&self) -> bool {
-        self.in_flight < self.facts.queue_depth
+    pub(crate) const fn can_accept(&self) -> bool {
+        self.joint.has_room()
     }
 
     pub(crate) fn submit(&mut self, now: Instant, cmd: Command) {
         assert!(self.can_accept(), "submit: the set's queue is full");
-        let (start, end) = (cmd.start.0, cmd.start.0.saturating_add(u64::from(cmd.len.0)));
-        assert!(
-            cmd.op == DeviceOp::Flush || (start < end && end <= self.facts.capacity),
-            "submit: sectors {start} to {end} of a set of {}",
-            self.facts.capacity
-        );
-        if self.in_flight == 0 {
-            self.busy_since = now;
-        }
-        self.in_flight += 1;
+        let (_, end) = self.joint.begin(now, cmd);
         match &mut self.spread {
             Spread::Mirror(balance) if cmd.op == DeviceOp::Read => {
                 let m = balance.choose(cmd.start, |m| self.members[m].in_flight == 0);
@@ -174,8 +146,8 @@ impl Set {
             && let Some((cmd, again)) = member.waiting.pop_front()
         {
             if let Some(bytes) = again {
-                self.recounted.count_command(cmd.op, 1);
-                self.recounted.bytes_written += bytes;
+                self.joint.recounted.count_command(cmd.op, 1);
+                self.joint.recounted.bytes_written += bytes;
             }
             member.device.submit(now, cmd);
         }
@@ -196,10 +168,7 @@ impl Set {
             self.pass_on(now, m);
             self.count();
             let Some(tag) = done.filter(|&t| self.parts.is_last(t)) else { continue };
-            self.in_flight -= 1;
-            if self.in_flight == 0 {
-                self.counters.busy_time += at.since(self.busy_since);
-            }
+            self.joint.end(at);
             return Some(tag);
         }
     }
@@ -215,10 +184,7 @@ impl Set {
     }
 
     fn count(&mut self) {
-        let busy_time = self.counters.busy_time;
-        self.counters = Counters::sum(self.members.iter().map(|m| m.device.counters()));
-        self.counters.uncount(&self.recounted);
-        self.counters.busy_time = busy_time;
+        self.joint.count(self.members.iter().map(|m| m.device.counters()));
     }
 }
 
@@ -250,20 +216,20 @@ mod tests {
                 log.push(tag.0);
             }
         }
-        assert!(d.is_idle() && d.members.iter().all(|m| m.in_flight == 0 && m.waiting.is_empty()));
+        assert!(d.joint.is_idle() && d.members.iter().all(|m| m.in_flight == 0 && m.waiting.is_empty()));
         log
     }
 
     #[test]
     fn a_set_takes_as_much_as_its_members_and_two_reads_go_to_two() {
         let mut d = set(TWO);
-        assert_eq!(d.facts().queue_depth, 2);
+        assert_eq!(d.joint.facts().queue_depth, 2);
         d.submit(Instant::EPOCH, command(0, DeviceOp::Read, 1_000_000, 8));
         d.submit(Instant::EPOCH, command(1, DeviceOp::Read, 90_000_000, 8));
         assert!(!d.can_accept());
         assert!(d.members.iter().all(|m| m.in_flight == 1));
         assert_eq!(drain(&mut d).len(), 2);
-        assert_eq!((d.counters.reads, d.counters.bytes_read), (2, 8192));
+        assert_eq!((d.joint.counters().reads, d.joint.counters().bytes_read), (2, 8192));
     }
 
     #[test]
@@ -275,7 +241,7 @@ mod tests {
         assert_eq!(drain(&mut d), [0]);
         d.submit(Instant::EPOCH + fairhead_core::Duration::from_secs(1), command(1, DeviceOp::Flush, 0, 0));
         assert_eq!(drain(&mut d), [1]);
-        let c = d.counters;
+        let c = *d.joint.counters();
         assert_eq!((c.writes, c.bytes_written, c.flushes), (1, 131_072, 1));
         assert_eq!((c.destages, c.destaged_sectors), (2, 512), "both have brought it to the media");
     }
@@ -286,19 +252,19 @@ mod tests {
         let mut d = set(text);
         let one =
             Device::new(&DeviceParams::preset("sata2009").expect("built in")).expect("possible").facts();
-        assert_eq!(d.facts().capacity, one.capacity / 128 * 128 * 3);
-        assert_eq!(d.facts().queue_depth, one.queue_depth * 3);
+        assert_eq!(d.joint.facts().capacity, one.capacity / 128 * 128 * 3);
+        assert_eq!(d.joint.facts().queue_depth, one.queue_depth * 3);
         // Chunks of 128 sectors: the last 28 of chunk 0, all of 1, the first 44 of 2.
         d.submit(Instant::EPOCH, command(0, DeviceOp::Read, 100, 200));
         assert!(d.members.iter().all(|m| m.in_flight == 1));
         assert_eq!(drain(&mut d), [0]);
-        assert_eq!((d.counters.reads, d.counters.bytes_read), (1, 200 * 512));
+        assert_eq!((d.joint.counters().reads, d.joint.counters().bytes_read), (1, 200 * 512));
         let later = Instant::EPOCH + fairhead_core::Duration::from_secs(1);
         d.submit(later, command(1, DeviceOp::Write, 128, 128));
         assert_eq!(d.members.iter().map(|m| m.in_flight).collect::<Vec<_>>(), [0, 1, 0]);
         d.submit(later, command(2, DeviceOp::Flush, 0, 0));
         assert_eq!(drain(&mut d), [1, 2]);
-        let c = d.counters;
+        let c = *d.joint.counters();
         assert_eq!((c.writes, c.bytes_written, c.flushes), (1, 65_536, 1));
     }
 
@@ -329,7 +295,7 @@ mod tests {
         };
         let (mut now, mut log, mut sent) = (Instant::EPOCH, Vec::new(), 0);
         let mut in_flight = vec![false; 300];
-        while sent < 300 || !d.is_idle() {
+        while sent < 300 || !d.joint.is_idle() {
             let arrival = (sent < 300).then(|| now + fairhead_core::Duration::from_ns(below(4_000_000)));
             while let Some(at) = d.next_event().filter(|&at| arrival.is_none_or(|a| at <= a)) {
                 now = at;
@@ -352,7 +318,7 @@ mod tests {
                 sent += 1;
             }
         }
-        let c = d.counters;
+        let c = *d.joint.counters();
         assert_eq!(c.reads + c.writes + c.flushes + c.discards, 300, "seed {seed}: each is counted once");
         log
     }

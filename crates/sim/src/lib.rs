@@ -53,7 +53,8 @@ mod starts;
 pub mod sweep;
 pub mod why;
 
-pub use engine::{Memory, Scenario, capacity, groups_kept, memory, simulate, simulate_unless};
+pub use engine::memory::{Memory, memory};
+pub use engine::{Scenario, capacity, groups_kept, simulate, simulate_unless};
 pub use error::SimError;
 pub use host::Host;
 pub use metrics::Outcome;

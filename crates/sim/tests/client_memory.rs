@@ -1,61 +1,31 @@
 //! What a simulated client costs: memory for each of thousands. One test in its own program, as it counts all
 //! that the program allocates.
 
+mod counted;
+
 use fairhead_core::sched::any::{PRESETS, Preset};
 use fairhead_device::DeviceParams;
 use fairhead_sim::{Host, Outcome, Scenario, job, memory, simulate};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// What is allocated, and the most that ever was.
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-// SAFETY: every call goes to `System` unchanged, which keeps `GlobalAlloc`'s contract; counting does not
-// allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 fn run(text: &str, preset: &Preset) -> Outcome {
-    simulate(&Scenario {
-        jobs: job::parse(text, "crowd.fio").unwrap(),
-        disk: DeviceParams::preset("sata_ssd").unwrap(),
-        host: Host::named("2020").unwrap(),
-        scheduler: preset.name.to_owned(),
-        config: (preset.config)(),
-        seed: 1,
-        interval: None,
-        time_max: None,
-        watch: None,
-    })
+    simulate(&Scenario::new(
+        job::parse(text, "crowd.fio").unwrap(),
+        DeviceParams::preset("sata_ssd").unwrap(),
+        Host::named("2020").unwrap(),
+        preset.name,
+        (preset.config)(),
+    ))
     .unwrap()
 }
 
 /// The most memory that a run of `clients` clients had allocated at a time; each made `calls` calls.
 fn peak(clients: u32, calls: u32, lines: &str, preset: &Preset) -> usize {
     let text = format!("[c]\nnumjobs={clients}\nsize=1m\nnumber_ios={calls}\n{lines}\n");
-    let before = HELD.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    let outcome = run(&text, preset);
-    let made: u64 = outcome.clients.iter().map(|c| c.read.calls + c.write.calls).sum();
-    assert_eq!(made, u64::from(clients * calls));
-    PEAK.load(Ordering::Relaxed) - before
+    counted::peak(|| {
+        let outcome = run(&text, preset);
+        let made: u64 = outcome.clients.iter().map(|c| c.read.calls + c.write.calls).sum();
+        assert_eq!(made, u64::from(clients * calls));
+    })
 }
 
 /// What a run was said to take beforehand, and what it took.
@@ -64,10 +34,8 @@ fn said_and_taken(text: &str) -> (u64, u64) {
     let host = Host::named("2020").unwrap();
     let said = memory(&jobs, &host, 250 << 30).bytes;
     drop(jobs);
-    let before = HELD.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    run(text, &PRESETS[0]);
-    (said, (PEAK.load(Ordering::Relaxed) - before) as u64)
+    let taken = counted::peak(|| drop(run(text, &PRESETS[0])));
+    (said, taken as u64)
 }
 
 fn what_a_run_takes_is_known_beforehand() {

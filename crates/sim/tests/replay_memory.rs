@@ -1,6 +1,9 @@
 //! A replay takes as much memory for a long trace as for a short one, whatever the disk can do. One test in
 //! its own program, as it counts all that the program allocates.
 
+mod counted;
+
+use counted::peak;
 use fairhead_core::sched::any::preset;
 use fairhead_core::{Duration, Sector, TaskId};
 use fairhead_device::DeviceParams;
@@ -9,44 +12,9 @@ use fairhead_sim::replay::{Mode, Options, Source};
 use fairhead_sim::{Host, Scenario, simulate};
 use fairhead_trace::format::blktrace;
 use fairhead_trace::{Names, Op, Record};
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// What is allocated, and the most that ever was.
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-// SAFETY: every call goes to `System` unchanged, which keeps `GlobalAlloc`'s contract; counting does not
-// allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The most that `work` had allocated at a time, beyond what there was.
-fn peak(work: impl FnOnce()) -> usize {
-    let before = HELD.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    work();
-    PEAK.load(Ordering::Relaxed) - before
-}
 
 /// Writes a trace of `count` requests, `gap` apart, of five tasks; the first has none after the beginning but
 /// for one at the end.
@@ -77,17 +45,13 @@ fn memory_does_not_grow_with_the_trace() {
                 let options = Options { mode, ..Options::default() };
                 let mut jobs = JobFile::of_trace("t", Source::File(path.clone()), options);
                 jobs.read_recordings(&|_, _| {}).unwrap();
-                let scenario = Scenario {
+                let scenario = Scenario::new(
                     jobs,
-                    disk: DeviceParams::preset("sata_ssd").unwrap(),
-                    host: Host::named("2020").unwrap(),
-                    scheduler: "mq-deadline".to_owned(),
-                    config: (preset("mq-deadline").unwrap().config)(),
-                    seed: 1,
-                    interval: None,
-                    time_max: None,
-                    watch: None,
-                };
+                    DeviceParams::preset("sata_ssd").unwrap(),
+                    Host::named("2020").unwrap(),
+                    "mq-deadline",
+                    (preset("mq-deadline").unwrap().config)(),
+                );
                 let o = simulate(&scenario).unwrap();
                 assert_eq!(o.clients.iter().map(|c| c.replayed.unwrap().made).sum::<u64>(), count);
             }));

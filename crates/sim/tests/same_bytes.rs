@@ -85,15 +85,14 @@ fn outcome(index: usize) -> Outcome {
     let mut jobs = job::parse(text, "same_bytes.fio").expect("a valid job file");
     jobs.read_traces(|_| Ok(trace())).expect("a valid trace");
     let scenario = Scenario {
-        jobs,
-        disk: DeviceParams::preset(disk).expect("a built-in disk"),
-        host: Host::for_disk(disk),
-        scheduler: preset.name.to_owned(),
-        config: (preset.config)(),
         seed: 7,
-        interval: None,
-        time_max: None,
-        watch: None,
+        ..Scenario::new(
+            jobs,
+            DeviceParams::preset(disk).expect("a built-in disk"),
+            Host::for_disk(disk),
+            preset.name,
+            (preset.config)(),
+        )
     };
     simulate(&scenario).expect("a valid scenario")
 }

@@ -18,6 +18,21 @@ const TIME_MAX: Duration = Duration::from_secs(150);
 const MODULES: [&str; 6] =
     ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
 
+/// A guest's first process, around the STEPS of a test. It ends with `guest: good` if all went well.
+const INIT: &str = r#"#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+run() {
+    mount -t devtmpfs dev /dev && mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t tmpfs tmp /tmp || return 1
+    for module in MODULES; do
+        for file in /$module.ko*; do [ -e "$file" ] && insmod "$file"; done
+    done
+STEPS
+}
+if run; then echo "guest: good"; else echo "guest: failed with $?"; fi
+poweroff -f
+"#;
+
 /// Waits until it ends, or kills it.
 pub(crate) fn wait(process: &mut Process) -> bool {
     wait_at_most(process, TIME_MAX)
@@ -93,11 +108,12 @@ impl Guest {
         Some(Self { kernel, modules, busybox })
     }
 
-    /// QEMU with this guest and `memory` MiB of memory. Its file system in memory, with the first process
-    /// `init`, is written to `initrd` in the folder; the word `MODULES` in `init` stands for the modules. It
-    /// has no disks yet, and its console is its standard input and output.
-    pub(crate) fn qemu(&self, folder: &Path, init: &str, memory: u32) -> Command {
-        let init = init.replace("MODULES", &MODULES.join(" "));
+    /// QEMU with this guest and `memory` MiB of memory. Its file system in memory is written to `initrd` in
+    /// the folder; its first process loads the modules and takes `steps`, lines of a shell function that
+    /// returns a number above 1 where one fails. It has no disks yet, and its console is its standard input
+    /// and output.
+    pub(crate) fn qemu(&self, folder: &Path, steps: &str, memory: u32) -> Command {
+        let init = INIT.replace("MODULES", &MODULES.join(" ")).replace("STEPS", steps.trim_matches('\n'));
         fs::write(folder.join("initrd"), self.initramfs(&init)).unwrap();
         let mut machine = Command::new("qemu-system-x86_64");
         machine

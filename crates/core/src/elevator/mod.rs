@@ -23,6 +23,7 @@
 //!
 //= linux-2.6.33 block/elevator.c, block/blk-merge.c, docs/reference/elevators.md#13-merging
 
+mod acts;
 mod batch;
 mod books;
 mod driver_merges;
@@ -31,6 +32,8 @@ mod merging;
 mod replay;
 mod waiting;
 
+pub use self::acts::Act;
+use self::acts::{Arrival, ArrivalWithCare, Completion, LonelyArrival, Room};
 pub use self::batch::Rest;
 pub use self::books::Books;
 pub use self::limits::{Actuators, Limits};
@@ -43,7 +46,6 @@ use crate::request::{Link, Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Detail, Reason, TraceEvent};
 use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId, Weight};
-use core::marker::PhantomData;
 
 /// The result of [`Elevator::insert`].
 #[must_use]
@@ -233,23 +235,6 @@ struct Common {
     now: Instant,
 }
 
-/// The part of an [`Elevator`]'s work that is done with its scheduler. [`Scheduler::act`] calls [`Act::with`]
-/// once with the scheduler that decides, whose type is known from there on.
-///
-/// This may be a call. Its arguments fit into registers, where a value that held them all would be written to
-/// memory and read again; and they are in the order in which the elevator's caller gave them, so that they
-/// are where they should be.
-pub trait Act {
-    /// What the work is done on.
-    type On;
-    /// What is special to this piece of work.
-    type What;
-    /// What comes of it.
-    type Answer;
-    /// Does the work.
-    fn with<S: Scheduler>(on: &mut Self::On, now: Instant, what: Self::What, sched: &mut S) -> Self::Answer;
-}
-
 /// A borrow of everything but the scheduler, for its calls.
 macro_rules! cx {
     ($common:expr) => {
@@ -265,71 +250,6 @@ macro_rules! cx {
     };
 }
 use cx;
-
-/// A request arrives whose group needs no attention ([`Common::direct`]). `PLAIN`, here and below:
-/// [`Common::is_plain`].
-struct Arrival<'a, const PLAIN: bool>(PhantomData<&'a Request>);
-
-impl<'a, const PLAIN: bool> Act for Arrival<'a, PLAIN> {
-    type On = Common;
-    type What = (Tag, &'a Request);
-    type Answer = Insert;
-    #[inline(always)]
-    fn with<S: Scheduler>(common: &mut Common, now: Instant, (tag, rq): Self::What, sched: &mut S) -> Insert {
-        common.insert::<S, PLAIN>(sched, now, tag, rq)
-    }
-}
-
-/// A request arrives, and its group may need attention.
-struct ArrivalWithCare<'a>(PhantomData<&'a Request>);
-
-impl<'a> Act for ArrivalWithCare<'a> {
-    type On = Common;
-    type What = (Tag, &'a Request);
-    type Answer = Insert;
-    #[inline(always)]
-    fn with<S: Scheduler>(common: &mut Common, now: Instant, (tag, rq): Self::What, sched: &mut S) -> Insert {
-        common.insert_with_care(sched, now, tag, rq)
-    }
-}
-
-/// A request arrives that must not be merged.
-struct LonelyArrival<'a>(PhantomData<&'a Request>);
-
-impl<'a> Act for LonelyArrival<'a> {
-    type On = Common;
-    type What = (Tag, &'a Request);
-    type Answer = ();
-    fn with<S: Scheduler>(common: &mut Common, now: Instant, (tag, rq): Self::What, sched: &mut S) {
-        common.insert_alone(sched, now, tag, rq);
-    }
-}
-
-/// The device has room.
-struct Room<const PLAIN: bool>;
-
-impl<const PLAIN: bool> Act for Room<PLAIN> {
-    type On = Common;
-    type What = ();
-    type Answer = Dispatch;
-    #[inline(always)]
-    fn with<S: Scheduler>(common: &mut Common, now: Instant, (): (), sched: &mut S) -> Dispatch {
-        common.dispatch::<S, PLAIN>(sched, now)
-    }
-}
-
-/// The device has finished a request.
-struct Completion<const PLAIN: bool>;
-
-impl<const PLAIN: bool> Act for Completion<PLAIN> {
-    type On = Common;
-    type What = Tag;
-    type Answer = Link;
-    #[inline(always)]
-    fn with<S: Scheduler>(common: &mut Common, now: Instant, tag: Tag, sched: &mut S) -> Link {
-        common.complete::<S, PLAIN>(sched, now, tag)
-    }
-}
 
 impl<S: Scheduler> Elevator<S> {
     /// An elevator for a device. The only call that allocates.
@@ -524,6 +444,15 @@ impl<S: Scheduler> Elevator<S> {
             common.direct = common.count_direct();
         }
         Ok(())
+    }
+
+    /// Whether a change can be made now: what [`Self::control`] would answer. For a driver of several devices
+    /// that changes all of them or none.
+    ///
+    /// # Errors
+    /// If it cannot be.
+    pub fn may_change(&self, change: &Control) -> Result<(), Refusal> {
+        self.common.books.groups.check(change, &self.common.requests)
     }
 
     /// A group's books begin anew; what waits in it is counted as before. Groups in it keep theirs.

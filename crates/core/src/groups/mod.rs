@@ -32,14 +32,13 @@
 //= docs/reference/cfq.md#68-files-of-the-blkio-controller, docs/reference/groups.md#11-later-mechanisms
 
 mod books;
+mod control;
 mod stats;
 #[cfg(test)]
 mod tests;
 
 use self::books::{CELLS, Cell, CellId, Turns};
 pub use self::stats::{GroupStats, Split};
-use crate::elevator::Control;
-use crate::request::Requests;
 use crate::table::Table;
 use crate::units::{Class, Duration, GroupId, Id, Instant, Weight};
 use core::fmt;
@@ -333,167 +332,9 @@ impl Groups {
         self.groups[group].latency
     }
 
-    /// Whether a change can be made, and if so makes it here. The scheduler is called next.
-    pub(crate) fn control(&mut self, change: &Control, requests: &Requests) -> Result<(), Refusal> {
-        match *change {
-            Control::SetPrio(..) | Control::TaskExit(_) => Ok(()),
-            Control::SetWeight(group, weight) => {
-                Self::in_range(weight)?;
-                self.existing(group)?.weight = weight;
-                Ok(())
-            }
-            Control::SetLeafWeight(group, weight) => {
-                Self::in_range(weight)?;
-                // The root's own tasks, too, have a weight among its groups.
-                self.groups
-                    .get_mut(group)
-                    .filter(|g| !g.is_gone)
-                    .ok_or(Refusal::NoGroup(group))?
-                    .leaf_weight = weight;
-                Ok(())
-            }
-            Control::SetClass(group, class) => {
-                self.existing(group)?.class = class;
-                Ok(())
-            }
-            Control::SetPolicy(group, policy) => {
-                if let Some(policy) = policy {
-                    Self::in_range(policy.weight)?;
-                }
-                self.existing(group)?.policy = policy;
-                Ok(())
-            }
-            Control::SetMax(group, max) => self.set_max(group, max),
-            Control::SetMin(group, min) => self.set_min(group, min),
-            Control::SetLatency(group, latency) => {
-                self.existing(group)?.latency = latency;
-                Ok(())
-            }
-            Control::SetParent(group, parent) => self.set_parent(group, parent, requests),
-            Control::GroupExit(group) => self.exit(group),
-        }
-    }
-
-    fn in_range(weight: Weight) -> Result<(), Refusal> {
-        if weight.0.get() <= Weight::MAX { Ok(()) } else { Err(Refusal::Weight(weight)) }
-    }
-
-    /// A group that can be changed.
-    fn existing(&mut self, group: GroupId) -> Result<&mut Group, Refusal> {
-        if group == GroupId::ROOT {
-            return Err(Refusal::Root);
-        }
-        self.groups.get_mut(group).filter(|g| !g.is_gone).ok_or(Refusal::NoGroup(group))
-    }
-
-    fn set_min(&mut self, group: GroupId, min: Min) -> Result<(), Refusal> {
-        self.existing(group)?;
-        let others = (0..self.groups.len()).map(GroupId::from_index).filter(|&g| g != group);
-        let sum: u64 = u64::from(min.iops) + others.map(|g| u64::from(self.groups[g].min.iops)).sum::<u64>();
-        if self.capacity > 0 && min.iops > 0 && sum > u64::from(self.capacity) {
-            return Err(Refusal::Infeasible { sum, capacity: self.capacity });
-        }
-        let old = core::mem::replace(&mut self.groups[group].min, min);
-        self.keeps_limits(group).inspect_err(|_| self.groups[group].min = old)
-    }
-
-    fn set_max(&mut self, group: GroupId, max: Max) -> Result<(), Refusal> {
-        if max.burst > Max::BURST_MAX {
-            return Err(Refusal::Burst(max.burst));
-        }
-        let old = core::mem::replace(&mut self.existing(group)?.max, max);
-        self.keeps_limits(group).inspect_err(|_| self.groups[group].max = old)
-    }
-
-    /// Whether what is guaranteed inside a group, and each group above, is within its limit.
-    fn keeps_limits(&self, group: GroupId) -> Result<(), Refusal> {
-        for at in core::iter::successors(Some(group), |&g| self.parent(g)) {
-            let Some(limit) = self.groups[at].max.iops() else { continue };
-            let inside = self.groups.iter().filter(|&(g, _)| self.is_inside(g, at));
-            let iops = inside.map(|(_, g)| u64::from(g.min.iops)).sum();
-            if iops > limit {
-                return Err(Refusal::AboveLimit { iops, limit });
-            }
-        }
-        Ok(())
-    }
-
-    fn set_parent(&mut self, group: GroupId, parent: GroupId, requests: &Requests) -> Result<(), Refusal> {
-        if group == GroupId::ROOT {
-            return Err(Refusal::Root);
-        }
-        let g = self.groups.get(group).ok_or(Refusal::NoGroup(group))?;
-        let (was_gone, old) = (g.is_gone, g.parent);
-        if !self.exists(parent) {
-            return Err(Refusal::NoGroup(parent));
-        }
-        if self.is_inside(parent, group) {
-            return Err(Refusal::Loop(group));
-        }
-        // A scheduler has counted each request for its group and those above; a move would have to be undone
-        // in all of these books.
-        if requests.has_any(|g| self.is_inside(g, group)) {
-            return Err(Refusal::Busy(group));
-        }
-        if was_gone {
-            self.forget(group);
-        } else {
-            self.groups[group].parent = parent;
-            // The guarantees inside are checked where the group is now, so it moves first and moves back if
-            // refused.
-            self.keeps_limits(group).inspect_err(|_| self.groups[group].parent = old)?;
-            self.groups[old].children -= 1;
-        }
-        self.groups[group].parent = parent;
-        self.groups[parent].children += 1;
-        Ok(())
-    }
-
-    /// A group that is gone, and has no requests, leaves its number to a new one. What it got stays with the
-    /// group that it was in, as do groups in it, which are gone too.
-    fn forget(&mut self, group: GroupId) {
-        let parent = self.groups[group].parent;
-        self.bequeath(group, parent);
-        self.clear(group);
-        self.groups[group] = Group::NEW;
-        for (_, g) in self.groups.iter_mut().filter(|(_, g)| g.parent == group) {
-            g.parent = parent;
-        }
-        if self.served == Some(group) {
-            (self.served, self.idle_since, self.idled) = (None, None, Duration::ZERO);
-        }
-    }
-
-    /// Adds what a group got, and what groups in it got that are gone, to what is kept at another. In two
-    /// steps: the figures of a group are large, and a kernel's stack is small.
-    fn bequeath(&mut self, group: GroupId, to: GroupId) {
-        self.bequeath_own(group, to);
-        let gone = self.gone[group];
-        self.gone[to].add(&gone);
-    }
-
-    #[inline(never)]
-    fn bequeath_own(&mut self, group: GroupId, to: GroupId) {
-        let stats = self.settled(group);
-        self.gone[to].add(&stats);
-    }
-
     /// Whether `inner` is `outer`, or somewhere inside it.
     #[must_use]
     pub fn is_inside(&self, inner: GroupId, outer: GroupId) -> bool {
         core::iter::successors(Some(inner), |&g| self.parent(g)).any(|g| g == outer)
-    }
-
-    fn exit(&mut self, group: GroupId) -> Result<(), Refusal> {
-        let g = self.existing(group)?;
-        if g.children > 0 {
-            return Err(Refusal::Busy(group));
-        }
-        g.is_gone = true;
-        // No call could change them any more.
-        (g.min, g.max, g.latency) = (Min::default(), Max::default(), None);
-        let parent = g.parent;
-        self.groups[parent].children -= 1;
-        Ok(())
     }
 }

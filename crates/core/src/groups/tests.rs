@@ -2,7 +2,7 @@
 
 extern crate std;
 use super::*;
-use crate::elevator::{Dispatch, Elevator, Hold, Insert, Limits, Timer};
+use crate::elevator::{Control, Dispatch, Elevator, Hold, Insert, Limits, Timer};
 use crate::request::{Op, Request, Requests};
 use crate::sched::noop::Noop;
 use crate::testkit::ms as at;
@@ -266,4 +266,40 @@ fn reservations_of_all_groups_together_must_fit_the_disk() {
     // Less is accepted, and so is none.
     reserve(2, 0).unwrap();
     reserve(1, 1000).unwrap();
+}
+
+/// What is asked beforehand is what the change then answers, and asking changes nothing.
+#[test]
+fn a_change_can_be_asked_about_before_it_is_made() {
+    let mut e = elevator();
+    assert_eq!(e.insert(at(0), Tag(0), read(4, 0)), Insert::Queued);
+    let (parent, min, max) = (
+        |group: usize, parent: usize| Control::SetParent(G[group], G[parent]),
+        |group: usize, iops| Control::SetMin(G[group], Min { iops }),
+        |group: usize, n| Control::SetMax(G[group], iops(n)),
+    );
+    let changes = [
+        (parent(2, 1), true),
+        (parent(1, 2), false),
+        (parent(4, 1), false),
+        (min(2, 600), true),
+        (min(3, 500), false),
+        (max(1, 500), false),
+        (max(1, 700), true),
+        (min(2, 800), false),
+        (max(3, 100), true),
+        (min(3, 300), false),
+        (parent(2, 3), false),
+        (Control::GroupExit(G[1]), false),
+        (Control::GroupExit(G[2]), true),
+        (Control::SetClass(G[2], Class::Idle), false),
+        (parent(2, 3), true),
+        (Control::SetWeight(GroupId::ROOT, Weight::DEFAULT), false),
+        (Control::SetLeafWeight(GroupId::ROOT, Weight::DEFAULT), true),
+    ];
+    for (change, is_possible) in changes {
+        let asked = [(); 2].map(|()| e.may_change(&change));
+        let answer = e.control(at(1), change);
+        assert_eq!((asked, answer.is_ok()), ([answer; 2], is_possible), "{change:?}");
+    }
 }

@@ -25,32 +25,29 @@
 
 use super::Disk;
 use super::link::Link;
+use crate::joint::Joint;
 use crate::params::{DiskParams, Zone};
 use crate::parts::Parts;
-use crate::{Command, Counters, DeviceOp, Facts, ParamError};
+use crate::{Command, DeviceOp, Facts, ParamError};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use fairhead_core::elevator::Actuators;
-use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
+use fairhead_core::units::{Instant, Sector, Sectors, Tag};
 
 /// A hard disk with several arms. See the module's text; made by [`crate::Device::new`].
 #[derive(Clone, Debug)]
 pub struct MultiDisk {
     arms: Box<[Arm]>,
-    facts: Facts,
+    /// Arms after the first have counted again what more than one of them serves.
+    joint: Joint,
     /// When the interface that all share can take up the next command.
     interface_free: u64,
     /// What crosses to and from the host.
     link: Link,
-    in_flight: u16,
-    busy_since: Instant,
     /// The flush in flight: until it is done nothing is accepted.
     barrier: Option<Tag>,
     /// Commands that more than one arm serves.
     parts: Parts,
-    /// Commands that the arms have counted more than once.
-    recounted: Counters,
-    counters: Counters,
 }
 
 /// An actuator with the range of sectors that it serves.
@@ -76,50 +73,25 @@ impl MultiDisk {
         let facts = Facts { capacity: at, actuators: Actuators::at(&starts[1..]), ..arms[0].disk.facts() };
         Ok(Self {
             arms: arms.into(),
-            facts,
+            joint: Joint::new(facts),
             interface_free: 0,
             link: Link::new(usize::from(p.queue_depth)),
-            in_flight: 0,
-            busy_since: Instant::EPOCH,
             barrier: None,
             parts: Parts::new(usize::from(p.queue_depth)),
-            recounted: Counters::default(),
-            counters: Counters::default(),
         })
     }
 
-    pub(crate) fn facts(&self) -> Facts {
-        self.facts
+    pub(crate) const fn joint(&self) -> &Joint {
+        &self.joint
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    pub(crate) fn busy_time(&self, now: Instant) -> Duration {
-        self.counters.busy_time_until(now, (self.in_flight > 0).then_some(self.busy_since))
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight == 0
-    }
-
-    pub(crate) fn can_accept(&self) -> bool {
-        self.in_flight < self.facts.queue_depth && self.barrier.is_none()
+    pub(crate) const fn can_accept(&self) -> bool {
+        self.joint.has_room() && self.barrier.is_none()
     }
 
     pub(crate) fn submit(&mut self, now: Instant, cmd: Command) {
         assert!(self.can_accept(), "submit: the disk's queue is full");
-        let (start, end) = (cmd.start.0, cmd.start.0.saturating_add(u64::from(cmd.len.0)));
-        assert!(
-            cmd.op == DeviceOp::Flush || (start < end && end <= self.facts.capacity),
-            "submit: sectors {start} to {end} of a disk of {}",
-            self.facts.capacity
-        );
-        if self.in_flight == 0 {
-            self.busy_since = now;
-        }
-        self.in_flight += 1;
+        let (start, end) = self.joint.begin(now, cmd);
         let mut parts = 0;
         for i in 0..self.arms.len() {
             let arm = &self.arms[i];
@@ -138,7 +110,7 @@ impl MultiDisk {
             self.with_interface(i, |disk| disk.submit(now, part));
         }
         self.parts.begin(cmd.tag, parts);
-        self.recounted.count_command(cmd.op, u64::from(parts) - 1);
+        self.joint.recounted.count_command(cmd.op, u64::from(parts) - 1);
         self.count();
     }
 
@@ -153,13 +125,10 @@ impl MultiDisk {
             let done = self.with_interface(i, |disk| disk.poll(at));
             self.count();
             let Some(tag) = done.filter(|&t| self.parts.is_last(t)) else { continue };
-            self.in_flight -= 1;
             if self.barrier == Some(tag) {
                 self.barrier = None;
             }
-            if self.in_flight == 0 {
-                self.counters.busy_time += at.since(self.busy_since);
-            }
+            self.joint.end(at);
             return Some(tag);
         }
     }
@@ -176,10 +145,7 @@ impl MultiDisk {
     }
 
     fn count(&mut self) {
-        let busy_time = self.counters.busy_time;
-        self.counters = Counters::sum(self.arms.iter().map(|a| a.disk.counters()));
-        self.counters.uncount(&self.recounted);
-        self.counters.busy_time = busy_time;
+        self.joint.count(self.arms.iter().map(|a| a.disk.counters()));
     }
 }
 
@@ -205,6 +171,7 @@ mod tests {
     use super::super::tests::{Rng, random_command, random_params};
     use super::*;
     use crate::params::DeviceParams;
+    use fairhead_core::units::Duration;
 
     fn dual() -> MultiDisk {
         let Ok(DeviceParams::Disk(p)) = DeviceParams::preset("dual_actuator") else { unreachable!() };
@@ -224,14 +191,14 @@ mod tests {
                 log.push((tag.0, at.since(Instant::EPOCH).as_us()));
             }
         }
-        assert!(disk.is_idle());
+        assert!(disk.joint.is_idle());
         log
     }
 
     #[test]
     fn the_ranges_are_told() {
         let d = dual();
-        let (facts, half) = (d.facts(), d.arms[1].start);
+        let (facts, half) = (d.joint.facts(), d.arms[1].start);
         assert_eq!(facts.actuators.count(), 2);
         assert!(
             half.abs_diff(facts.capacity / 2) < facts.capacity / 1000,
@@ -254,7 +221,10 @@ mod tests {
         };
         let (first, second) = (alone(half - 8), alone(half));
         assert!(both.abs_diff(first.max(second)) < 100, "{both} us, parts {first} and {second} us");
-        assert_eq!((d.counters.reads, d.counters.misses, d.counters.bytes_read), (1, 2, 8192));
+        assert_eq!(
+            (d.joint.counters().reads, d.joint.counters().misses, d.joint.counters().bytes_read),
+            (1, 2, 8192)
+        );
     }
 
     #[test]
@@ -285,9 +255,12 @@ mod tests {
         assert!(!d.can_accept());
         let log = drain(&mut d);
         assert_eq!(log.last().map(|l| l.0), Some(2));
-        assert_eq!((d.counters.flushes, d.counters.destages, d.counters.destaged_sectors), (1, 2, 128));
+        assert_eq!(
+            (d.joint.counters().flushes, d.joint.counters().destages, d.joint.counters().destaged_sectors),
+            (1, 2, 128)
+        );
         assert!(d.can_accept());
-        assert_eq!(d.counters.busy_time.as_us(), log[2].1);
+        assert_eq!(d.joint.counters().busy_time.as_us(), log[2].1);
     }
 
     /// Random commands, some across boundaries; every completion with its instant. `extra` polls in between
@@ -306,7 +279,7 @@ mod tests {
         let (mut hot, mut log, mut now) = ([0; 3], Vec::new(), Instant::EPOCH);
         let mut in_flight = vec![false; 500];
         let mut sent = 0;
-        while sent < 500 || !d.is_idle() {
+        while sent < 500 || !d.joint.is_idle() {
             let arrival = if sent == 500 { None } else { Some(now + Duration::from_ns(r.below(8_000_000))) };
             while let Some(at) = d.next_event().filter(|&at| arrival.is_none_or(|a| at <= a)) {
                 assert!(at >= now, "seed {seed}: an event in the past");
@@ -323,7 +296,7 @@ mod tests {
                 assert_eq!(d.poll(now), None, "seed {seed}");
             }
             if d.can_accept() {
-                let mut cmd = random_command(&mut r, sent, d.facts.capacity, &mut hot);
+                let mut cmd = random_command(&mut r, sent, d.joint.facts().capacity, &mut hot);
                 if r.chance(20) {
                     let at = boundaries[r.below(boundaries.len() as u64 - 1) as usize];
                     cmd.start = Sector(at.saturating_sub(r.below(u64::from(cmd.len.0) + 1)));
@@ -333,7 +306,7 @@ mod tests {
                 sent += 1;
             }
         }
-        let c = d.counters;
+        let c = *d.joint.counters();
         assert_eq!(c.reads + c.writes + c.flushes + c.discards, 500, "seed {seed}: each is counted once");
         log
     }

@@ -3,11 +3,10 @@
 #![allow(clippy::disallowed_methods, reason = "what is stuck is stuck in real time")]
 
 use crate::faulty_disk::{
-    BLOCK, EAGAIN, ENOSPC, EROFS, MS, Place, connect, fault, new, old, reply, request, while_it_is_busy,
-    write,
+    BLOCK, EAGAIN, ENOSPC, EROFS, MS, Place, connect, fault, new, old, reply, request, serve,
+    while_it_is_busy, write,
 };
 use crate::in_time::{in_time, in_time_by, timely, too_late};
-use fairhead_live::nbd::{Export, Listen, Options, Server};
 use fairhead_live::{Disk, Errno, FaultOp, Faults, Harm};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -139,11 +138,8 @@ fn a_stuck_flush_times_out_for_all_who_wait_for_it() {
 #[test]
 fn over_nbd_each_gets_its_own_error_and_the_stuck_one_a_time_out() {
     in_time(|| {
-        let place = Place::new();
         let faults = Faults::default();
-        let exports = [Export::new("disk", place.file())];
-        let listen = [Listen::Unix(place.0.path().join("socket"))];
-        let server = Server::start(place.options(&faults), &exports, &listen, Options::default()).unwrap();
+        let (place, server) = serve(&faults);
         let (mut socket, mut other) = (connect(&place), connect(&place));
         faults.add(fault(FaultOp::Read, 1..2, u32::MAX, Harm::Error(Errno::IO)));
         faults.add(fault(FaultOp::Write, 2..3, u32::MAX, Harm::Error(ENOSPC)));
@@ -183,11 +179,8 @@ fn over_nbd_each_gets_its_own_error_and_the_stuck_one_a_time_out() {
 
 #[test]
 fn who_is_hung_up_on_leaves_no_write_that_overtakes_its_successors() {
-    let place = Place::new();
     let faults = Faults::default();
-    let exports = [Export::new("disk", place.file())];
-    let listen = [Listen::Unix(place.0.path().join("socket"))];
-    let _server = Server::start(place.options(&faults), &exports, &listen, Options::default()).unwrap();
+    let (place, _server) = serve(&faults);
     let mut first = connect(&place);
     faults.add(fault(FaultOp::Write, 8..9, 1, Harm::Stuck(150 * MS)));
     first.write_all(&[request(1, 0, 1, 8, 4096), vec![1; 4096]].concat()).unwrap();

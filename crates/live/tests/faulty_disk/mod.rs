@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "what is stuck is stuck in real time")]
 
 use fairhead_core::units;
+use fairhead_live::nbd::{Export, Listen, Options, Server};
 use fairhead_live::{Client, Disk, DiskOptions, Errno, Fault, FaultOp, Faults, Harm, Settings};
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -51,6 +52,15 @@ impl Place {
         File::open(self.file()).unwrap().read_exact_at(&mut bytes, block * BLOCK).unwrap();
         bytes
     }
+}
+
+/// A server of a disk with faults, and where it is; [`connect`] makes a client of it.
+pub(crate) fn serve(faults: &Faults) -> (Place, Server) {
+    let place = Place::new();
+    let exports = [Export::new("disk", place.file())];
+    let listen = [Listen::Unix(place.0.path().join("socket"))];
+    let server = Server::start(place.options(faults), &exports, &listen, Options::default()).unwrap();
+    (place, server)
 }
 
 /// What a block holds at first, and after a test has written it.

@@ -4,9 +4,9 @@
 #![allow(clippy::disallowed_methods, reason = "what is stuck is stuck in real time")]
 
 use crate::faulty_disk::{
-    BLOCK, EAGAIN, ENOSPC, MS, Place, connect, fault, new, old, reply, request, while_it_is_busy, write,
+    BLOCK, EAGAIN, ENOSPC, MS, Place, connect, fault, new, old, reply, request, serve, while_it_is_busy,
+    write,
 };
-use fairhead_live::nbd::{Export, Listen, Options, Server};
 use fairhead_live::{Disk, DiskOptions, Errno, FaultOp, Faults, Harm};
 use std::fs::{self, File};
 use std::io::Write;
@@ -187,11 +187,8 @@ fn a_full_file_system_fails_those_writes_that_need_room() {
 
 #[test]
 fn what_could_not_be_made_stable_is_not_called_so_because_it_works_the_second_time() {
-    let place = Place::new();
     let faults = Faults::default();
-    let exports = [Export::new("disk", place.file())];
-    let listen = [Listen::Unix(place.0.path().join("socket"))];
-    let server = Server::start(place.options(&faults), &exports, &listen, Options::default()).unwrap();
+    let (place, server) = serve(&faults);
     let (mut socket, mut other) = (connect(&place), connect(&place));
     while_it_is_busy(server.disk(), &faults, || {
         faults.add(fault(FaultOp::Flush, 0..1, 1, Harm::Error(Errno::IO)));

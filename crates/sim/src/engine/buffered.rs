@@ -18,12 +18,13 @@
 //= docs/reference/hosts.md#dirty-pages-and-flusher
 //= linux-2.6.9 mm/page-writeback.c balance_dirty_pages
 
+use super::Machine;
 use super::cache::{DIRTY, MARKER, NEW, PAGE_SECTORS, READING, UPTODATE};
 use super::client::{Action, Call};
 use super::flusher::{CONGESTION_WAIT, Pass, PassEnd, Writer};
+use super::owner::Owner;
 use super::phase::{After, Phase, Step};
 use super::readahead::Window;
-use super::{Machine, Owner};
 use crate::host::Throttle;
 use crate::job::SyncMode;
 use crate::layout::{Layout, Piece};
@@ -105,7 +106,7 @@ impl Machine<'_> {
         let (call, wanted) = (l.call, l.page_end - page);
         self.cache.clear_marker(call.file, page);
         // Read-ahead is a favour, and is not done when requests are short.
-        if self.queue.is_congested(self.files.disk_of(call.file), true) {
+        if self.disks.is_congested(self.files.disk_of(call.file), true) {
             return;
         }
         let limit =
@@ -157,8 +158,8 @@ impl Machine<'_> {
             if let Some(journal) = &self.journal {
                 journal.borrow_mut().makes(lane, page >= asked_end);
             }
-            if self.queue.submit(self.clock.now, disk, &rq, owner, batch).is_err() {
-                self.queue.wait(lane, true, self.lanes[lane as usize].batch.queue);
+            if self.disks.submit(self.clock.now, disk, &rq, owner, batch).is_err() {
+                self.disks.wait(lane, true, self.lanes[lane as usize].batch.queue);
                 break;
             }
             self.owe_request(lane);
@@ -193,7 +194,7 @@ impl Machine<'_> {
             let rq = Request { prio, group, ..Request::read(task, start, len) };
             let batch = &mut self.lanes[lane as usize].batch;
             let owner = Owner::Read { file, first: page, count };
-            if self.queue.submit(self.clock.now, disk, &rq, owner, batch).is_err() {
+            if self.disks.submit(self.clock.now, disk, &rq, owner, batch).is_err() {
                 return;
             }
             self.cache.add(file, page, READING);
@@ -218,7 +219,7 @@ impl Machine<'_> {
     /// The piece of disk that holds some pages from `page` on, at most `max`; and how many.
     pub(super) fn pages_on_disk(&self, file: u32, page: u32, max: u32) -> (Piece, u32) {
         let f = &self.files.files[file as usize];
-        let facts = self.queue.facts(f.disk);
+        let facts = self.disks.facts(f.disk);
         let offset = u64::from(page) * u64::from(PAGE_SECTORS);
         let most = u64::from(max.min(self.host.max_request.0.min(facts.max_request.0) / PAGE_SECTORS).max(1))
             * u64::from(PAGE_SECTORS);
@@ -367,14 +368,14 @@ impl Machine<'_> {
             };
             let before = pass.written;
             let end = self.write_pass(&mut pass, writer);
-            self.queue.end_batch(self.clock.now);
-            self.queue.run_touched(&mut self.clock);
+            self.disks.end_batch(self.clock.now);
+            self.disks.run_touched(&mut self.clock);
             let l = &mut self.lanes[lane as usize];
             l.duty += pass.written - before;
             match end {
                 PassEnd::Full => {
                     l.pass = Some(pass);
-                    self.queue.wait(lane, false, self.lanes[lane as usize].batch.queue);
+                    self.disks.wait(lane, false, self.lanes[lane as usize].batch.queue);
                     self.wait_for_io();
                     return Step::Blocked;
                 }
@@ -389,7 +390,7 @@ impl Machine<'_> {
 
     fn wait_for_congestion(&mut self, lane: u32) -> Step {
         self.wait_for_io();
-        self.queue.wait_for_congestion(lane);
+        self.disks.wait_for_congestion(lane);
         self.sleep(lane, self.clock.now + CONGESTION_WAIT);
         Step::Blocked
     }
@@ -431,7 +432,7 @@ impl Machine<'_> {
             }
             match end {
                 PassEnd::Busy(page) => self.wait_for_page(call.file, page, lane),
-                PassEnd::Full => self.queue.wait(lane, sync, self.lanes[lane as usize].batch.queue),
+                PassEnd::Full => self.disks.wait(lane, sync, self.lanes[lane as usize].batch.queue),
                 _ => {}
             }
             let l = &mut self.lanes[lane as usize];

@@ -11,16 +11,17 @@
 
 pub(super) use super::action::{Action, Region, Synced, lanes};
 use super::balance::Debt;
-use super::cache::PAGE_SECTORS;
+pub(super) use super::call::Call;
 use super::pattern::{self, Io, Pattern};
-use super::player::{self, Player};
-use super::program::{Running, Step};
+use super::per_call::PerCall;
+use super::program::{Step, Turn};
 use super::readahead::ReadAhead;
 use super::reads_again::ReadsAgain;
-use super::startup::{StartUps, Turn};
+use super::script::Script;
+use super::startup::StartUps;
 use super::steer::{Depth, Floor, Share, Verdict};
 use crate::host::Host;
-use crate::job::{Engine, Job, LatencyTarget, PerOp, Program};
+use crate::job::{Engine, Job, LatencyTarget, Program};
 use crate::metrics::{ClientStats, CpuStats, DEPTHS, OpStats};
 use crate::rng::Rng;
 use fairhead_core::{Duration, GroupId, Instant, IoPrio, TaskId};
@@ -40,130 +41,12 @@ pub(super) enum Next {
     End,
 }
 
-/// One call of a client. Offset and length in sectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Call {
-    pub(super) action: Action,
-    /// Which of the client's files.
-    pub(super) slot: u32,
-    pub(super) file: u32,
-    pub(super) offset: u64,
-    pub(super) len: u32,
-    /// CPU time that the client spends before it, besides what calls cost.
-    pub(super) cpu: Duration,
-    /// The number of pages behind it that are requested before it; the client does not wait for them.
-    pub(super) burst: u32,
-    /// Whether it is flagged as metadata.
-    pub(super) meta: bool,
-    /// It is done when it has been handed in.
-    pub(super) ahead: bool,
-    /// Whether a program waited for it, where that is recorded.
-    pub(super) sync: Option<bool>,
-    /// Its I/O priority, if it is not the client's.
-    pub(super) prio: Option<IoPrio>,
-    /// What was written before has to be stable first; and it has to be stable when it is done.
-    pub(super) preflush: bool,
-    pub(super) fua: bool,
-    /// What it belongs to, if it is a sync.
-    pub(super) synced: Synced,
-    /// Bytes of the first and of the last sector that it leaves out.
-    pub(super) head: u16,
-    pub(super) tail: u16,
-}
-
-impl Call {
-    /// The first page of the call, and the one behind its last.
-    pub(super) fn pages(self) -> (u32, u32) {
-        let page = |sector: u64| u32::try_from(sector / u64::from(PAGE_SECTORS)).unwrap_or(u32::MAX - 1);
-        let end = self.offset + u64::from(self.len);
-        (page(self.offset), page(end + u64::from(PAGE_SECTORS) - 1))
-    }
-
-    pub(super) const NONE: Self = Self {
-        action: Action::Read,
-        slot: 0,
-        file: 0,
-        offset: 0,
-        len: 0,
-        cpu: Duration::ZERO,
-        burst: 0,
-        meta: false,
-        ahead: false,
-        sync: None,
-        prio: None,
-        preflush: false,
-        fua: false,
-        synced: Synced::Fsync,
-        head: 0,
-        tail: 0,
-    };
-
-    /// Where in the file it begins, in bytes.
-    pub(super) fn offset_bytes(&self) -> u64 {
-        self.offset * 512 + u64::from(self.head)
-    }
-
-    /// How much it moves, in bytes.
-    pub(super) fn bytes(&self) -> u64 {
-        u64::from(self.len) * 512 - u64::from(self.head) - u64::from(self.tail)
-    }
-}
-
 /// Calls that are measured as one: how many have ended, when the first began, what all moved.
 #[derive(Clone, Copy, Debug, Default)]
 struct Query {
     calls: u32,
     since: Option<Instant>,
     bytes: u64,
-}
-
-/// What every call asks of its job, side by side: the job itself has more than a kilobyte.
-#[derive(Debug)]
-pub(super) struct PerCall {
-    /// The engine makes no I/O.
-    pub(super) is_null: bool,
-    /// Calls bypass the page cache.
-    pub(super) is_direct: bool,
-    /// It polls for completions.
-    pub(super) polls: bool,
-    /// The most calls that are submitted at a time.
-    pub(super) batch: u32,
-    /// CPU time before a call, if it is not the host's, and for each 4 KiB of it.
-    pub(super) think: Option<Duration>,
-    pub(super) per_4k: Duration,
-    /// I/O priority of calls that have none of their own.
-    pub(super) prio: IoPrio,
-    pub(super) write_sync: Option<bool>,
-    /// Some calls have a priority of their own.
-    has_prios: bool,
-    /// It thinks between calls.
-    thinks: bool,
-    /// A slow call or a low rate ends it.
-    has_bounds: bool,
-    /// Each call is measured by itself.
-    is_measured_alone: bool,
-}
-
-impl PerCall {
-    fn of(job: &Job) -> Self {
-        let (longest, rate) = (&job.max_latency, &job.rate_min);
-        Self {
-            is_null: job.engine == Engine::Null,
-            is_direct: job.direct,
-            polls: job.hipri,
-            batch: job.iodepth_batch,
-            think: job.think,
-            per_4k: job.cpu_per_4k,
-            prio: job.prio.unwrap_or_default(),
-            write_sync: job.direct_write_sync,
-            has_prios: !(job.call_prio.read.is_empty() && job.call_prio.write.is_empty()),
-            thinks: !job.thinktime.is_zero(),
-            has_bounds: *longest != PerOp::all(None)
-                || rate.bytes != PerOp::all(None)
-                || rate.calls != PerOp::all(None),
-            is_measured_alone: job.query_calls <= 1,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -200,16 +83,9 @@ pub(super) struct Client {
     /// Which calls have another priority: chance of its own, so that it moves no place.
     prio_rng: Rng,
     query: Query,
-    program: Option<Running>,
-    pub(super) startups: Option<StartUps>,
-    player: Option<Player>,
-    /// Which replayed trace it is of, and which of its tasks it is.
-    pub(super) traced: Option<(usize, usize)>,
-    /// A recording says what it does: a trace, or a start-up that several clients replay.
-    pub(super) is_led: bool,
+    /// What says which calls it makes. A pattern is taken out for each call.
+    pub(super) script: Script,
     region: Region,
-    /// What `rw` says; programs do without. In a box, as it is taken out for each call.
-    pattern: Option<Box<Pattern>>,
     /// Calls that have begun and not ended.
     pub(super) calling: u32,
     /// Calls other than syncs that have ended, and their bytes.
@@ -219,8 +95,8 @@ pub(super) struct Client {
     pub(super) together: u64,
     /// Calls of the pattern that have not ended.
     in_flight: u32,
-    /// No call begins before those in flight have ended, and not for that long after.
-    hold: Option<Duration>,
+    /// The pause that begins when the calls in flight have ended; no call begins before its end.
+    pause_after: Option<Duration>,
     /// No call begins before.
     resumes: Instant,
     /// Calls that had begun when none was in flight last, and calls that had been seen to end at the last
@@ -246,7 +122,7 @@ pub(super) struct Client {
     spin: Duration,
     /// Its part in a flow, and whether it waits for the others.
     pub(super) share: Option<Share>,
-    pub(super) held: bool,
+    pub(super) waits_for_flow: bool,
     /// How many of its calls may be in flight, if that is sought.
     depth: Option<Depth>,
     floor: Floor,
@@ -270,16 +146,13 @@ impl Client {
         // fio without `randrepeat` draws anew in each run; here only the job's own `randseed` is left out.
         let seed = if job.randrepeat { job.randseed.map_or(seed, |s| s ^ seed) } else { seed };
         let mut rng = Rng::new(seed, &format!("client.{index}.{clone}"));
-        let pattern = job
-            .program
-            .is_none()
-            .then(|| Pattern::new(job, region, files.len(), &mut rng).inside(region.base, region.file))
-            .map(Box::new);
-        let lanes = lanes(job);
-        let player = match job.program {
-            Some(Program::Player { bits_per_s }) => Some(Player::new(bits_per_s, span)),
-            _ => None,
+        let script = if job.program.is_none() {
+            let pattern = Pattern::new(job, region, files.len(), &mut rng);
+            Script::Pattern(Box::new(pattern.inside(region.base, region.file)))
+        } else {
+            Script::of(job, span, || startups(c, span, seed))
         };
+        let lanes = lanes(job);
         Self {
             per_call: PerCall::of(job),
             job: job.clone(),
@@ -302,19 +175,14 @@ impl Client {
             rng,
             prio_rng: Rng::new(seed, &format!("cmdprio.{index}.{clone}")),
             query: Query::default(),
-            program: job.program.and_then(|p| Running::new(p, span)),
-            startups: startups(c, span, seed),
-            player,
-            traced: None,
-            is_led: false,
+            script,
             region,
-            pattern,
             calling: 0,
             ended_calls: 0,
             ended_bytes: 0,
             together: 0,
             in_flight: 0,
-            hold: None,
+            pause_after: None,
             resumes: Instant::EPOCH,
             quiet_at: 0,
             thought_at: 0,
@@ -328,7 +196,7 @@ impl Client {
             was_sync: false,
             spin: Duration::ZERO,
             share: None,
-            held: false,
+            waits_for_flow: false,
             depth: Depth::new(job.latency_target, lanes),
             floor: Floor::default(),
             waits: false,
@@ -338,45 +206,28 @@ impl Client {
 
     /// Its files have regions of their own lengths, in bytes.
     pub(super) fn vary(&mut self, lengths: Vec<u64>) {
-        if let Some(pattern) = &mut self.pattern {
+        if let Script::Pattern(pattern) = &mut self.script {
             pattern.vary(&self.job, lengths, &mut self.rng);
         }
     }
 
     /// What a free lane does next.
     pub(super) fn next(&mut self, now: Instant) -> Next {
-        if let Some(pattern) = self.pattern.take() {
+        if self.script.is_pattern()
+            && let Script::Pattern(pattern) = std::mem::replace(&mut self.script, Script::None)
+        {
             return self.next_of_pattern(pattern, now);
         }
         if self.region.span == 0 || self.is_over(now) {
-            if let Some(startups) = &mut self.startups {
-                startups.give_up(now);
-            }
-            if let Some(player) = &mut self.player {
-                player.give_up(now);
-            }
+            self.script.give_up(now);
             return Next::End;
         }
-        if let Some(startups) = &mut self.startups {
-            return match startups.next(now) {
-                Turn::Begin => Next::StartUp,
-                Turn::Read(step) => Next::Call(self.call_of(step)),
-                Turn::Pause(until) => Next::Pause(self.not_after_end(until)),
-                Turn::End => Next::End,
-            };
+        match self.script.next(now) {
+            Turn::Begin => Next::StartUp,
+            Turn::Read(step) => Next::Call(self.call_of(step)),
+            Turn::Pause(until) => Next::Pause(self.not_after_end(until)),
+            Turn::End => Next::End,
         }
-        if let Some(player) = &mut self.player {
-            return match player.next(now) {
-                player::Turn::Read(step) => Next::Call(self.call_of(step)),
-                player::Turn::Pause(until) => Next::Pause(self.not_after_end(until)),
-                player::Turn::End => Next::End,
-            };
-        }
-        if let Some(program) = &mut self.program {
-            let Some(step) = program.next() else { return Next::End };
-            return Next::Call(self.call_of(step));
-        }
-        Next::End
     }
 
     /// What a lane of a pattern does next. Lanes that have to wait for each other's calls are parked:
@@ -386,7 +237,7 @@ impl Client {
         if let Next::Call(_) = next {
             self.in_flight += 1;
         }
-        self.pattern = Some(pattern);
+        self.script = Script::Pattern(pattern);
         next
     }
 
@@ -396,10 +247,10 @@ impl Client {
         }
         let is_full = self.depth.as_ref().is_some_and(|depth| self.in_flight >= depth.now());
         // A pause begins when the calls before it have ended; until then the lanes are parked.
-        if self.in_flight > 0 && (self.hold.is_some() || is_full) {
+        if self.in_flight > 0 && (self.pause_after.is_some() || is_full) {
             return Next::Park;
         }
-        if let Some(pause) = self.hold.take() {
+        if let Some(pause) = self.pause_after.take() {
             (self.resumes, self.quiet_at) = (now + pause, pattern.calls());
         }
         // Thinking ends with the run time: the client does not sleep beyond it.
@@ -444,7 +295,7 @@ impl Client {
                 // With `io_submit_mode=offload` submission does not wait for completions; else fio reaps what
                 // is in flight before it sleeps.
                 pattern::Turn::Wait(pause) if self.in_flight > 0 && !self.job.offload => {
-                    self.hold = Some(pause);
+                    self.pause_after = Some(pause);
                     return Next::Park;
                 }
                 pattern::Turn::Wait(pause) => {
@@ -468,7 +319,7 @@ impl Client {
             return Some(Next::Call(self.call_of_io(io)));
         }
         if self.reads_again.is_ending() && self.in_flight > 0 {
-            self.hold = Some(Duration::ZERO);
+            self.pause_after = Some(Duration::ZERO);
             return Some(Next::Park);
         }
         self.reads_again.end();
@@ -483,7 +334,7 @@ impl Client {
     /// A pass ends when its calls have ended and what the job wants synced then is. `None`: it has ended.
     fn end_pass(&mut self) -> Option<Next> {
         if self.in_flight > 0 {
-            self.hold = Some(Duration::ZERO);
+            self.pause_after = Some(Duration::ZERO);
             return Some(Next::Park);
         }
         // fio leaves it out behind another fsync.
@@ -500,15 +351,15 @@ impl Client {
 
     /// What a client does that has more calls than its part of a flow. `None`: it has not.
     fn wait_for_flow(&mut self, now: Instant) -> Option<Next> {
-        self.held = false;
+        self.waits_for_flow = false;
         let share = self.share.as_ref().filter(|share| share.is_ahead())?;
         let sleep = share.flow().sleep;
         if sleep.is_zero() {
-            self.held = true;
+            self.waits_for_flow = true;
             return Some(self.runs_until().map_or(Next::Park, Next::Pause));
         }
         if self.in_flight > 0 {
-            self.hold = Some(sleep);
+            self.pause_after = Some(sleep);
             return Some(Next::Park);
         }
         self.resumes = now + sleep;
@@ -517,7 +368,7 @@ impl Client {
 
     /// A call has ended after `latency`. True if lanes that were parked are to ask again.
     pub(super) fn call_ended(&mut self, action: Action, bytes: u64, latency: Duration, now: Instant) -> bool {
-        if self.pattern.is_none() {
+        if !self.script.is_pattern() {
             return false;
         }
         self.in_flight -= 1;
@@ -540,7 +391,7 @@ impl Client {
         let found = depth.now();
         match verdict {
             Verdict::GoOn | Verdict::More => {}
-            Verdict::Settle => self.hold = Some(Duration::ZERO),
+            Verdict::Settle => self.pause_after = Some(Duration::ZERO),
             Verdict::MeasureAnew => self.measure_anew(now),
             Verdict::Done => {
                 let LatencyTarget { target, percentile, .. } = self.job.latency_target;
@@ -587,7 +438,6 @@ impl Client {
     fn measure_anew(&mut self, now: Instant) {
         let before = now.saturating_since(self.counts_from());
         self.runtime = self.runtime.map(|r| r.saturating_sub(before));
-        self.job.ramp_time = self.job.ramp_time.max(Duration::from_ns(1));
         (self.ramps, self.ramped) = (true, Some(now));
         let stats = &mut self.stats;
         [stats.read, stats.write, stats.trim, stats.sync, stats.sync_of_load] =
@@ -615,7 +465,7 @@ impl Client {
         if seen.saturating_sub(self.thought_at) >= u64::from(self.job.thinktime_blocks) {
             self.thought_at = seen;
             self.spin += self.job.thinktime_spin;
-            self.hold = Some(self.job.thinktime.saturating_sub(self.job.thinktime_spin));
+            self.pause_after = Some(self.job.thinktime.saturating_sub(self.job.thinktime_spin));
         }
     }
 
@@ -635,15 +485,21 @@ impl Client {
 
     /// A call that began at `since` has ended. When what is measured began and what it moved, if that has
     /// ended with it.
-    pub(super) fn end_of_query(&mut self, since: Instant, bytes: u64) -> Option<(Instant, u64)> {
+    fn end_of_query(&mut self, since: Instant, bytes: u64) -> Option<(Instant, u64)> {
         if self.per_call.is_measured_alone {
             return Some((since, bytes));
         }
         let query = &mut self.query;
         let since = *query.since.get_or_insert(since);
         (query.calls, query.bytes) = (query.calls + 1, query.bytes + bytes);
-        (query.calls >= self.job.query_calls || self.program.is_some())
+        (query.calls >= self.job.query_calls || matches!(self.script, Script::Program(_)))
             .then(|| (since, std::mem::take(query).bytes))
+    }
+
+    /// The time of the start that is its `iteration`-th is over, unless it has ended. Returns whether it was.
+    pub(super) fn startup_times_out(&mut self, now: Instant, iteration: u32) -> bool {
+        let Script::StartUps(startups) = &mut self.script else { return false };
+        startups.time_out(now, iteration)
     }
 
     /// Whether its time is over.
@@ -727,6 +583,30 @@ impl Client {
         }
     }
 
+    /// Counts a call that began at `since` and has ended, and measures it if it is measured.
+    #[inline]
+    pub(super) fn count_call(&mut self, call: &Call, since: Instant, now: Instant, is_measured: bool) {
+        let bytes = call.bytes();
+        self.calling -= 1;
+        if call.action != Action::Sync {
+            self.ended_calls += 1;
+            self.ended_bytes += bytes;
+        }
+        let query = self.end_of_query(since, bytes);
+        let Some((since, bytes)) = query.filter(|_| is_measured) else { return };
+        let stats = match call.action {
+            Action::Read => &mut self.stats.read,
+            Action::Write => &mut self.stats.write,
+            Action::Trim => &mut self.stats.trim,
+            Action::Sync => &mut self.stats.sync,
+        };
+        stats.record(bytes, now.since(since));
+        if call.action == Action::Sync && call.synced != Synced::AtEnd {
+            self.stats.fsyncs += u64::from(call.synced == Synced::Fsync);
+            self.stats.sync_of_load.record(bytes, now.since(since));
+        }
+    }
+
     /// The priority of a call that has another one than the job.
     //= fio-3.33 HOWTO "cmdprio_percentage", "cmdprio_bssplit"
     fn call_prio(&mut self, action: Action, len: u32) -> Option<IoPrio> {
@@ -754,15 +634,8 @@ impl Client {
 
     /// Its figures, at the end of the run.
     pub(super) fn into_stats(self, now: Instant) -> ClientStats {
-        let times = |mut s: StartUps| {
-            s.give_up(now);
-            s.into_times()
-        };
-        let frames = self.player.map(|mut p| {
-            p.give_up(now);
-            p.frames()
-        });
-        let startups = self.startups.map_or(self.stats.startups, times);
+        let (startups, frames) = self.script.end(now);
+        let startups = startups.unwrap_or(self.stats.startups);
         ClientStats { startups, frames, ..self.stats }
     }
 
@@ -774,7 +647,7 @@ impl Client {
     /// The pause of a program after the call just completed, if any: until when. The part to be spun away is
     /// added to the next call.
     pub(super) fn think_pause(&mut self, now: Instant) -> Option<Instant> {
-        if !self.per_call.thinks || self.pattern.is_some() {
+        if !self.per_call.thinks || self.script.is_pattern() {
             return None;
         }
         self.spin += self.job.thinktime_spin;

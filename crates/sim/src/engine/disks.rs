@@ -1,16 +1,13 @@
-//! The disks of a run, as the clients see them: each is one queue, or the queues of a set's members.
+//! The disks of a run, as the clients see them: each is one queue, or the queues of a set's members
+//! ([`super::set`]).
 //!
 //! ```text
-//!   a job's file ─► its disk ─┬─ one drive, a controller's set ──► DiskQueue (pool, plug, elevator) ─► device
-//!                             ├─ RAID 1 as Linux md does it: reads to the member that ReadBalance names,
-//!                             │  writes to all, done when the last is ──► a DiskQueue for each member
-//!                             └─ RAID 0 as Linux md and LVM do it: to the members that have a part of the
-//!                                request by StripeMap, done when the last is ──► a DiskQueue for each member
+//!   a job's file ─► its disk ─► set: which members ─► a DiskQueue each (pool, plug, elevator) ─► device
 //! ```
 //!
 //! Each queue has a number of its own over all disks: 0 to `members() - 1`. Queues have their own scheduler,
 //! pool, plug and lock, and share the host's processors only. What happens to one makes none of the others
-//! run.
+//! run. What is about one queue callers ask [`Disks::queue`].
 //!
 //! md has no scheduler of its own: each member has one, with the same tunables, and each sees its share of
 //! the load only. What goes to several members is handed in whole or not at all: if one has no request left,
@@ -20,26 +17,25 @@
 //! [`Earliest`] knows which device and which timer is next, and sets of bits which queues have been handed
 //! something and are to be run, or may have others. With one queue much here is a plain call of that queue.
 //! What this does not do: members that fail.
-//
-//= docs/reference/devices.md#25-compositions
 
-use super::Owner;
 use super::earliest::Earliest;
 use super::locks::Visit;
+use super::owner::Owner;
 use super::pools::Batch;
 use super::queue::{DiskQueue, Full, Sizes};
+use super::set::{Flushing, Part, Shared, Spread};
 use super::tap::{Books, Journal, Tap};
 use super::wire::FLUSH_TAG;
 use crate::error::SimError;
-use crate::host::{Host, MultiQueue};
+use crate::host::Host;
 use crate::job;
 use crate::metrics::{DiskStats, Result};
 use crate::why;
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::{
-    Control, Duration, GroupId, GroupStats, Instant, Op, Refusal, Request, Sectors, Tag, TaskId,
+    Control, Duration, GroupId, GroupStats, Instant, Refusal, Request, Sectors, Tag, TaskId,
 };
-use fairhead_device::{Counters, DeviceParams, Facts, ReadBalance, StripeMap};
+use fairhead_device::{Counters, DeviceParams, Facts};
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::ops::{Add, Range};
@@ -54,17 +50,6 @@ pub(super) struct Wanted<'s> {
     /// The name that its scheduler has in the host's costs.
     pub(super) scheduler: &'s str,
     pub(super) config: AnyConfig,
-}
-
-/// How a disk's requests get to its queues.
-#[derive(Debug)]
-enum Spread {
-    /// To the one queue.
-    One,
-    /// Reads to one of them, the rest to all.
-    Mirror(ReadBalance),
-    /// To those that have a part of it.
-    Stripe(StripeMap),
 }
 
 /// A disk of the run.
@@ -117,16 +102,13 @@ pub(super) struct Disks<'a> {
     pub(super) coming: Vec<Coming>,
     /// The queue that had no request for the last submission that failed.
     full: usize,
-    /// Requests that several members have: who handed one in, and how many members are not done. Free entries
-    /// are listed.
-    shared: Vec<(Owner, usize)>,
-    free: Vec<u32>,
-    /// Threads that wait for a flush of several members, and for how many.
-    flushing: Vec<(u32, usize)>,
+    /// Requests and flushes that several members have.
+    shared: Shared,
+    flushing: Flushing,
     /// Books of where time goes, if any are kept.
     books: Option<Books>,
     /// Scratch space.
-    parts: Vec<(usize, Request)>,
+    parts: Vec<Part>,
 }
 
 /// The numbers of the bits that are set, from the lowest.
@@ -156,20 +138,8 @@ impl<'a> Disks<'a> {
                 let queue = DiskQueue::new(model, host, (w.config, layer), sizes, trace)?;
                 members.push(queue.with_lock(lock).with_disk_lock(costs.and_then(|c| c.lock)));
             }
-            let mine = &members[first..];
-            let (facts, spread) = match (mine, w.model.stripe_chunk()) {
-                ([one], _) => (one.facts(), Spread::One),
-                (all, Some(chunk)) => {
-                    let capacities: Vec<u64> = all.iter().map(|m| m.facts().capacity).collect();
-                    let map = StripeMap::new(chunk, &capacities);
-                    let facts = Facts::striped(all.iter().map(DiskQueue::facts), map.capacity());
-                    (facts, Spread::Stripe(map))
-                }
-                (all, None) => {
-                    let facts = Facts::mirrored(all.iter().map(DiskQueue::facts));
-                    (facts, Spread::Mirror(ReadBalance::new(all.len())))
-                }
-            };
+            let each: Vec<Facts> = members[first..].iter().map(DiskQueue::facts).collect();
+            let (facts, spread) = Spread::over(&each, w.model.stripe_chunk());
             disks.push(Disk {
                 label: w.label.to_owned(),
                 scheduler: w.scheduler.to_owned(),
@@ -192,9 +162,8 @@ impl<'a> Disks<'a> {
             touched: 0,
             plugged: 0,
             full: 0,
-            shared: Vec::new(),
-            free: Vec::new(),
-            flushing: Vec::new(),
+            shared: Shared::default(),
+            flushing: Flushing::default(),
             books: None,
             parts: Vec::new(),
             members,
@@ -229,16 +198,25 @@ impl<'a> Disks<'a> {
         self.disks[disk.index()].sched_cost
     }
 
-    /// What runs a queue, if not everything does.
-    pub(super) fn layer(&self, member: usize) -> Option<MultiQueue> {
-        self.members[member].layer()
+    /// Returns a queue.
+    #[inline]
+    pub(super) fn queue(&self, member: usize) -> &DiskQueue<'a> {
+        &self.members[member]
     }
 
     /// Returns a queue whose elevator is about to change, so that its timer is looked at again.
     #[inline]
-    fn member(&mut self, member: usize) -> &mut DiskQueue<'a> {
+    pub(super) fn queue_mut(&mut self, member: usize) -> &mut DiskQueue<'a> {
         self.stale |= 1 << member;
         &mut self.members[member]
+    }
+
+    /// Returns the queue, about to change, if there is only one: what most runs have.
+    #[inline]
+    fn only(&mut self) -> Option<&mut DiskQueue<'a>> {
+        let [one] = &mut self.members[..] else { return None };
+        self.stale = 1;
+        Some(one)
     }
 
     // ---- locks -------------------------------------------------------------------------------------------
@@ -278,8 +256,7 @@ impl<'a> Disks<'a> {
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
-        if let [one] = &mut self.members[..] {
-            self.stale = 1;
+        if let Some(one) = self.only() {
             return one.submit(now, rq, owner, batch);
         }
         self.submit_to_one(now, disk, rq, owner, batch)
@@ -294,72 +271,47 @@ impl<'a> Disks<'a> {
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
-        let Disk { members, spread, .. } = &mut self.disks[disk.index()];
+        let Disk { members, spread, .. } = &self.disks[disk.index()];
         let first = members.start;
-        match spread {
-            Spread::One => self.hand_to(now, first, rq, owner, batch),
-            // A read goes to one member: md's read balancing by position and idleness.
-            Spread::Mirror(balance) if rq.op == Op::Read => {
-                let m = balance.choose(rq.start, |m| self.members[first + m].is_idle());
-                let is_in = self.hand_to(now, first + m, rq, owner, batch);
-                if is_in.is_ok()
-                    && let Spread::Mirror(balance) = &mut self.disks[disk.index()].spread
-                {
-                    balance.read(m, rq.end());
-                }
-                is_in
-            }
-            Spread::Mirror(balance) => {
-                let members = members.clone();
-                // All or none: a write that one member has no request for must not be on the others already.
-                let full = members.clone().find(|&m| !self.members[m].has_request(now, rq, *batch));
-                if let Some(full) = full {
-                    self.full = full;
-                    return Err(Full);
-                }
-                balance.write(rq.end());
-                let share = self.share(owner, members.len());
-                let before = *batch;
-                for m in members {
-                    // The call takes one request from the thread's batch, however many members carry it.
-                    *batch = before;
-                    self.hand_to(now, m, rq, share, batch)?;
-                }
-                Ok(())
-            }
-            Spread::Stripe(map) => {
-                let mut parts = std::mem::take(&mut self.parts);
-                let part = |(m, start, len)| (first + m, Request { start, len, ..*rq });
-                parts.extend(map.parts(rq.start, rq.len).map(part));
-                let is_in = self.hand_parts(now, &parts, owner, batch);
-                parts.clear();
-                self.parts = parts;
-                is_in
-            }
+        if matches!(spread, Spread::One) {
+            return self.hand_to(now, first, rq, owner, batch);
         }
+        let mut parts = std::mem::take(&mut self.parts);
+        spread.cut(rq, members.len(), |m| self.members[first + m].is_idle(), &mut parts);
+        let is_in = self.hand_parts(now, first, &parts, owner, batch);
+        if is_in.is_ok() {
+            self.disks[disk.index()].spread.handed_in(rq, parts[0].0);
+        }
+        parts.clear();
+        self.parts = parts;
+        is_in
     }
 
-    /// Hands in the parts of a request to their queues: all, or none if one of those has no request left.
+    /// Hands in the parts of a request to the queues of a set, of which the first is `first`: all, or none
+    /// if one of those has no request left.
     fn hand_parts(
         &mut self,
         now: Instant,
-        parts: &[(usize, Request)],
+        first: usize,
+        parts: &[Part],
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
         if let [(m, rq)] = parts {
-            return self.hand_to(now, *m, rq, owner, batch);
+            return self.hand_to(now, first + m, rq, owner, batch);
         }
-        if let Some((full, _)) = parts.iter().find(|(m, rq)| !self.members[*m].has_request(now, rq, *batch)) {
-            self.full = *full;
+        // A part that one member has no request for must not be on the others already.
+        let full = parts.iter().find(|(m, rq)| !self.members[first + m].has_request(now, rq, *batch));
+        if let Some((full, _)) = full {
+            self.full = first + full;
             return Err(Full);
         }
-        // The owner is woken once, by the last part to complete.
         let share = self.share(owner, parts.len());
         let before = *batch;
         for (m, rq) in parts {
+            // The call takes one request from the thread's batch, however many members carry it.
             *batch = before;
-            self.hand_to(now, *m, rq, share, batch)?;
+            self.hand_to(now, first + m, rq, share, batch)?;
         }
         Ok(())
     }
@@ -376,66 +328,38 @@ impl<'a> Disks<'a> {
         self.full = member;
         self.touched |= 1 << member;
         self.plugged |= 1 << member;
-        self.member(member).submit(now, rq, owner, batch)
+        self.queue_mut(member).submit(now, rq, owner, batch)
     }
 
-    /// Returns what stands for an owner in the queues of `members` members.
+    /// Returns what stands for an owner in the queues of `members` members. The last of them to complete
+    /// wakes the owner.
     fn share(&mut self, owner: Owner, members: usize) -> Owner {
-        let entry = (owner, members);
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.shared.push(entry);
-            u32::try_from(self.shared.len() - 1).expect("no more than tags")
-        });
-        self.shared[index as usize] = entry;
+        let index = self.shared.share(owner, members);
         if let Some(books) = &self.books {
             books.borrow_mut().shares(index, owner);
         }
         Owner::Shared(index)
     }
 
-    /// Returns the owner of a request that one more member has completed; [`Owner::None`] if other members
-    /// have not.
-    fn unshare(&mut self, owner: Owner) -> Owner {
-        let Owner::Shared(index) = owner else { return owner };
-        let (owner, left) = &mut self.shared[index as usize];
-        *left -= 1;
-        if *left > 0 {
-            return Owner::None;
-        }
-        self.free.push(index);
-        *owner
-    }
-
     /// The current task waits for I/O: what it has handed in is held back no longer.
     pub(super) fn unplug(&mut self, now: Instant) {
-        if let [one] = &mut self.members[..] {
-            self.stale = 1;
+        if let Some(one) = self.only() {
             return one.unplug(now);
         }
         self.touched |= self.plugged;
         for m in bits(std::mem::take(&mut self.plugged)) {
-            self.member(m).unplug(now);
+            self.queue_mut(m).unplug(now);
         }
     }
 
-    /// The plug of one queue has been in for long enough.
-    pub(super) fn unplug_member(&mut self, now: Instant, member: usize) {
-        self.member(member).unplug(now);
-    }
-
     pub(super) fn end_batch(&mut self, now: Instant) {
-        if let [one] = &mut self.members[..] {
-            self.stale = 1;
+        if let Some(one) = self.only() {
             return one.end_batch(now);
         }
         self.touched |= self.plugged;
         for m in bits(self.plugged) {
-            self.member(m).end_batch(now);
+            self.queue_mut(m).end_batch(now);
         }
-    }
-
-    pub(super) fn is_plugged(&self, member: usize) -> bool {
-        self.members[member].is_plugged()
     }
 
     /// Returns the queues that have got requests and have not been run since. With one queue: that one, as
@@ -450,40 +374,22 @@ impl<'a> Disks<'a> {
     /// that.
     #[must_use]
     pub(super) fn run(&mut self, now: Instant, member: usize) -> Option<Instant> {
-        let queue = self.member(member);
+        let queue = self.queue_mut(member);
         let again = queue.run(now);
         let due = queue.device_due();
         self.devices.set(member, due);
         again
     }
 
-    /// Whether a queue is to be run after the last completion, timer or change.
-    pub(super) fn wants_run(&self, member: usize) -> bool {
-        self.members[member].wants_run()
-    }
-
-    /// Whether a queue is to be run later, whatever happens until then: see [`Self::wants_delayed_run`] and
-    /// [`Self::is_plugged`].
-    #[inline]
-    pub(super) fn wants_later_run(&self, member: usize) -> bool {
-        let queue = &self.members[member];
-        queue.wants_delayed_run() || queue.is_plugged()
-    }
-
-    /// Whether a queue is to be run again after a while.
-    pub(super) fn wants_delayed_run(&self, member: usize) -> bool {
-        self.members[member].wants_delayed_run()
-    }
-
     /// The thread wants everything that has completed on a disk to be stable.
     pub(super) fn flush(&mut self, disk: job::DiskId, thread: u32) {
         let members = self.disks[disk.index()].members.clone();
         if members.len() > 1 {
-            self.flushing.push((thread, members.len()));
+            self.flushing.wait(thread, members.len());
         }
         for m in members {
             self.touched |= 1 << m;
-            self.member(m).flush(thread);
+            self.queue_mut(m).flush(thread);
         }
     }
 
@@ -535,28 +441,16 @@ impl<'a> Disks<'a> {
         owners: &mut Vec<Owner>,
         woken: &mut VecDeque<u32>,
     ) {
-        if let [one] = &mut self.members[..] {
-            self.stale = 1;
+        if let Some(one) = self.only() {
             return one.complete(now, tag, owners, woken);
         }
         let before = woken.len();
-        self.member(member).complete(now, tag, owners, woken);
+        self.queue_mut(member).complete(now, tag, owners, woken);
         for owner in owners.iter_mut() {
-            *owner = self.unshare(*owner);
+            *owner = self.shared.completed(*owner);
         }
         if tag == FLUSH_TAG && !self.flushing.is_empty() {
-            for thread in woken.split_off(before) {
-                // Only those that wait for several members are listed.
-                let Some(i) = self.flushing.iter().position(|f| f.0 == thread) else {
-                    woken.push_back(thread);
-                    continue;
-                };
-                self.flushing[i].1 -= 1;
-                if self.flushing[i].1 == 0 {
-                    self.flushing.remove(i);
-                    woken.push_back(thread);
-                }
-            }
+            self.flushing.flushed(woken, before);
         }
     }
 
@@ -566,39 +460,20 @@ impl<'a> Disks<'a> {
         self.timers.due(now)
     }
 
-    /// The timer of a queue's elevator. Returns whether limits let requests pass now.
-    pub(super) fn timer(&mut self, now: Instant, member: usize) -> bool {
-        self.member(member).timer(now)
-    }
-
+    /// Makes a change in the schedulers of all queues, or in none if one of them refuses it.
     pub(super) fn control(&mut self, now: Instant, change: Control) -> std::result::Result<(), Refusal> {
-        (0..self.members.len()).try_for_each(|m| self.member(m).control(now, change))
+        self.members.iter().try_for_each(|queue| queue.may_change(&change))?;
+        (0..self.members.len()).try_for_each(|m| self.queue_mut(m).control(now, change))
     }
 
     pub(super) fn exit_task(&mut self, now: Instant, task: TaskId) {
-        (0..self.members.len()).for_each(|m| self.member(m).exit_task(now, task));
+        (0..self.members.len()).for_each(|m| self.queue_mut(m).exit_task(now, task));
     }
 
     // ---- pools -------------------------------------------------------------------------------------------
 
     pub(super) fn is_congested(&self, disk: job::DiskId, sync: bool) -> bool {
         self.members[self.disks[disk.index()].members.clone()].iter().any(|m| m.is_congested(sync))
-    }
-
-    /// How many threads wait for requests of a queue.
-    #[inline]
-    pub(super) fn waiting(&self, member: usize) -> usize {
-        self.members[member].waiting()
-    }
-
-    /// How many threads that wait for requests of a queue there are requests for.
-    pub(super) fn can_wake(&self, member: usize) -> usize {
-        self.members[member].can_wake()
-    }
-
-    /// A thread that waits for a request of a queue and can have one now.
-    pub(super) fn pop_waiter(&mut self, member: usize) -> Option<u32> {
-        self.members[member].pop_waiter()
     }
 
     /// Puts a thread, whose submission has just failed, at the end of the queue for a request of that kind.
@@ -734,5 +609,50 @@ pub(super) fn together(all: &[DiskStats]) -> DiskStats {
         merged: sum(|s| s.merged),
         read_bytes: sum(|s| s.read_bytes),
         written_bytes: sum(|s| s.written_bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairhead_core::sched::any::preset;
+    use fairhead_core::{Min, TaskId};
+
+    /// Two disks, of which the first does many more requests a second, and two groups.
+    fn fast_and_slow() -> Disks<'static> {
+        let models = ["sata_ssd", "nas2020"]
+            .map(|base| DeviceParams::from_toml(&format!("base = \"{base}\""), "d.toml").expect("a disk"));
+        let config = (preset("bfq").expect("built in").config)();
+        let wanted = |model| Wanted { label: "d", model, scheduler: "bfq", config };
+        let sizes = Sizes { tasks: 4, groups: 3, guarantees: true };
+        Disks::new(&models.each_ref().map(wanted), &Host::of_2020(), sizes, 0).expect("disks")
+    }
+
+    /// A guarantee that only the second disk is too slow for. Had the first one kept it, it would have
+    /// nothing left for another group.
+    #[test]
+    fn a_guarantee_that_one_disk_refuses_is_given_on_none() {
+        let mut disks = fast_and_slow();
+        let (most, now) = (|group, iops| Control::SetMin(GroupId(group), Min { iops }), Instant::EPOCH);
+        let refused = disks.queue(0).may_change(&most(1, u32::MAX));
+        let Err(Refusal::Infeasible { capacity, .. }) = refused else { panic!("{refused:?}") };
+        let refused = disks.control(now, most(1, capacity));
+        assert!(matches!(refused, Err(Refusal::Infeasible { capacity: slow, .. }) if slow < capacity));
+        assert_eq!(disks.queue(0).may_change(&most(2, capacity)), Ok(()));
+    }
+
+    /// A group with a request on the second disk stays where it is on both.
+    #[test]
+    fn a_group_that_is_busy_on_one_disk_is_moved_on_none() {
+        let (mut disks, now) = (fast_and_slow(), Instant::EPOCH);
+        let rq =
+            Request { group: GroupId(1), ..Request::read(TaskId(1), fairhead_core::Sector(0), Sectors(8)) };
+        let mut batch = Batch::NONE;
+        disks.queue_mut(1).submit(now, &rq, Owner::None, &mut batch).expect("room");
+        disks.queue_mut(1).unplug(now);
+        let refused = disks.control(now, Control::SetParent(GroupId(1), GroupId(2)));
+        assert_eq!(refused, Err(Refusal::Busy(GroupId(1))));
+        // On the first disk group 2 is not around group 1 and may go.
+        assert_eq!(disks.queue(0).may_change(&Control::GroupExit(GroupId(2))), Ok(()));
     }
 }

@@ -9,7 +9,7 @@
 //! clones of the job had written theirs at the same time, the others as they are written.
 
 use super::program::TABLE_BYTES;
-use super::{player, replay, startup};
+use super::{player, program, startup};
 use crate::error::SimError;
 use crate::ext2::{self, Ext2};
 use crate::job::{self, Direction, DiskId, Engine, Job, JobFile, Metadata, Placement, Program};
@@ -438,7 +438,7 @@ fn program_bytes(job: &Job, disk: u64) -> u64 {
         Some(Program::Player { bits_per_s }) => {
             player::film_bytes(bits_per_s, job.runtime.unwrap_or(player::LENGTH))
         }
-        Some(Program::Replay) => replay::FILE_BYTES,
+        Some(Program::Replay) => program::REPLAY_BYTES,
         Some(Program::Fsck | Program::Trace) | None => 0,
     }
 }

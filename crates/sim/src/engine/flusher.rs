@@ -15,8 +15,9 @@
 //
 //= docs/reference/hosts.md#dirty-pages-and-flusher
 
+use super::Machine;
+use super::owner::Owner;
 use super::pools::Batch;
-use super::{Machine, Owner};
 use crate::event::Due;
 use crate::host::{Flusher as Kind, Plug, Throttle};
 use fairhead_core::{Duration, GroupId, Instant, IoPrio, TaskId};
@@ -202,15 +203,15 @@ impl Machine<'_> {
                     let until = self.clock.now + CONGESTION_WAIT;
                     f.sleep_until = Some(until);
                     self.clock.schedule(until, Due::Wake(thread));
-                    self.queue.wait_for_congestion(thread);
-                    self.queue.unplug(self.clock.now);
+                    self.disks.wait_for_congestion(thread);
+                    self.disks.unplug(self.clock.now);
                     break;
                 }
                 PassEnd::Full => {
                     f.pass = Some(pass);
                     f.waits_for_request = true;
-                    self.queue.wait(thread, false, 0);
-                    self.queue.unplug(self.clock.now);
+                    self.disks.wait(thread, false, 0);
+                    self.disks.unplug(self.clock.now);
                     break;
                 }
                 // What it has collected stays in its plug meanwhile.
@@ -223,8 +224,8 @@ impl Machine<'_> {
                 PassEnd::Done | PassEnd::Busy(_) => {}
             }
         }
-        self.queue.end_batch(self.clock.now);
-        self.queue.run_touched(&mut self.clock);
+        self.disks.end_batch(self.clock.now);
+        self.disks.run_touched(&mut self.clock);
     }
 
     /// The next pass of a flusher thread, if it has a reason for one.
@@ -288,7 +289,7 @@ impl Machine<'_> {
                 pass.next = first + 1;
                 continue;
             }
-            if writer.nonblocking && self.queue.is_congested(self.files.disk_of(pass.file), false) {
+            if writer.nonblocking && self.disks.is_congested(self.files.disk_of(pass.file), false) {
                 return PassEnd::Congested;
             }
             let most = pass.left.min(self.pages_of_write(pass.file));
@@ -304,7 +305,7 @@ impl Machine<'_> {
             let owner = Owner::Write { file: pass.file, first, count, alone };
             self.journal(|journal| journal.makes(writer.thread, false));
             let disk = self.files.disk_of(pass.file);
-            let answer = self.queue.submit(self.clock.now, disk, &rq, owner, &mut batch);
+            let answer = self.disks.submit(self.clock.now, disk, &rq, owner, &mut batch);
             *self.batch_of(writer.thread) = batch;
             if answer.is_err() {
                 return PassEnd::Full;
@@ -323,7 +324,7 @@ impl Machine<'_> {
             // A long request was waiting in the task's plug till this one came: it is with the scheduler now,
             // which is asked before the task makes the next.
             if self.host.plug == Plug::Task && pass.written > count && len >= Plug::TASK_SECTORS {
-                self.queue.run_touched(&mut self.clock);
+                self.disks.run_touched(&mut self.clock);
             }
             if !writer.page.is_zero() && pass.left > 0 {
                 return PassEnd::Made(self.clock.now + writer.page * u64::from(count));

@@ -298,7 +298,7 @@ impl Machine<'_> {
 
     /// Makes a change in the elevator, and remembers it.
     fn tell(&mut self, change: Control) -> std::result::Result<(), Refusal> {
-        self.queue.control(self.clock.now, change)?;
+        self.disks.control(self.clock.now, change)?;
         self.groups.accept(&change);
         Ok(())
     }
@@ -326,7 +326,7 @@ impl Machine<'_> {
         }
         // The change was one of the group's users: after the last one the group is removed.
         self.leave_group(group);
-        self.queue.run_touched(&mut self.clock);
+        self.disks.run_touched(&mut self.clock);
     }
 
     /// Its clients go on in the group around it, as libcgroup's `cgdelete` has it.
@@ -364,9 +364,9 @@ impl Machine<'_> {
 
     /// What each group was charged since the last sample.
     fn take_sample(&mut self) {
-        let queue = &self.queue;
+        let disks = &self.disks;
         let charged = self.watch.before.iter_mut().zip(0..).map(|(before, i)| {
-            let now = queue.group_disk_time(GroupId(i));
+            let now = disks.group_disk_time(GroupId(i));
             now.saturating_sub(std::mem::replace(before, now))
         });
         self.watch.rows.push(charged.collect());
@@ -410,9 +410,9 @@ impl Watch {
 }
 
 /// Gives the elevator the settings of the groups at the start.
-pub(super) fn give(groups: &mut Groups<'_>, queue: &mut super::disks::Disks<'_>) -> Result<()> {
+pub(super) fn give(groups: &mut Groups<'_>, disks: &mut super::disks::Disks<'_>) -> Result<()> {
     for change in groups.controls() {
-        queue
+        disks
             .control(Instant::EPOCH, change)
             .map_err(|refusal| crate::error::SimError::Group(groups.refused(&change, refusal)))?;
     }

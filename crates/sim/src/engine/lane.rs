@@ -12,14 +12,16 @@
 //! that ends the wait calls [`Machine::advance`] again, and the phase finds out for itself what is left to
 //! do.
 
-use super::client::{Action, Call, Client, Next, Synced};
+use super::Machine;
+use super::client::{Action, Call, Client, Next};
 use super::files::File;
 use super::flusher::Pass;
+use super::owner::Owner;
 pub(super) use super::phase::Phase;
 use super::phase::{After, Step};
 use super::pools::Batch;
 use super::processors::Work;
-use super::{Machine, Owner};
+use super::script::Script;
 use crate::event::Due;
 use crate::ext2;
 use crate::job::SyncMode;
@@ -122,7 +124,7 @@ impl Machine<'_> {
     pub(super) fn next_step(&mut self, lane: u32) {
         let index = self.lanes[lane as usize].client as usize;
         let client = &mut self.clients[index];
-        if client.is_led && (self.next_of_replay(lane) || self.next_of_trace(lane)) {
+        if client.script.is_led() && (self.next_of_replay(lane) || self.next_of_trace(lane)) {
             return;
         }
         let client = &mut self.clients[index];
@@ -164,7 +166,7 @@ impl Machine<'_> {
         self.cache.invalidate_all();
         let client = self.lanes[lane as usize].client;
         self.new_process(client);
-        if let Some(startups) = &self.clients[client as usize].startups {
+        if let Script::StartUps(startups) = &self.clients[client as usize].script {
             let due = Due::TimeOut(client, startups.iteration());
             self.clock.after(startups.timeout(), due);
         }
@@ -179,7 +181,7 @@ impl Machine<'_> {
         }
         let before = std::mem::replace(&mut client.task, TaskId(self.next_task));
         self.next_task += 1;
-        self.queue.exit_task(self.clock.now, before);
+        self.disks.exit_task(self.clock.now, before);
         self.why(|why| why.is_followed(before));
         self.journal(|journal| journal.is_followed(before));
     }
@@ -188,7 +190,7 @@ impl Machine<'_> {
     pub(super) fn time_out(&mut self, client: u32, iteration: u32) {
         let is_over = self.replay_times_out(client, iteration);
         let c = &mut self.clients[client as usize];
-        if !is_over && !c.startups.as_mut().is_some_and(|s| s.time_out(self.clock.now, iteration)) {
+        if !is_over && !c.startup_times_out(self.clock.now, iteration) {
             return;
         }
         // Its last read may never end while others run.
@@ -215,10 +217,12 @@ impl Machine<'_> {
         let id = share.flow().id;
         for i in 0..self.clients.len() {
             let client = &mut self.clients[i];
-            if !client.held || client.share.as_ref().is_none_or(|s| s.flow().id != id || s.is_ahead()) {
+            if !client.waits_for_flow
+                || client.share.as_ref().is_none_or(|s| s.flow().id != id || s.is_ahead())
+            {
                 continue;
             }
-            client.held = false;
+            client.waits_for_flow = false;
             self.wake_paused(i);
         }
     }
@@ -249,13 +253,13 @@ impl Machine<'_> {
         }
         let owed = std::mem::take(&mut l.owed);
         let mut inside = Duration::ZERO;
-        let mut scheduler = self.queue.sched_cost(self.files.disk_of(call.file));
+        let mut scheduler = self.disks.sched_cost(self.files.disk_of(call.file));
         if is_direct {
             cost += job.think.unwrap_or(self.host.think);
             match &self.host.cores {
                 None => cost += scheduler,
                 Some(cores) => {
-                    let pieces = u64::from(self.queue.pieces(self.files.disk_of(call.file), call.len));
+                    let pieces = u64::from(self.disks.pieces(self.files.disk_of(call.file), call.len));
                     let each_call = if job.batch > 1 { Duration::ZERO } else { cores.call };
                     scheduler = scheduler * pieces;
                     inside = each_call + cores.submit * pieces + scheduler;
@@ -285,7 +289,7 @@ impl Machine<'_> {
         let disk = self.files.disk_of(self.lanes[lane as usize].call.file);
         let l = &mut self.lanes[lane as usize];
         if !l.through_cache {
-            l.owed += self.host.request + self.queue.sched_cost(disk);
+            l.owed += self.host.request + self.disks.sched_cost(disk);
         }
     }
 
@@ -444,8 +448,8 @@ impl Machine<'_> {
                 Step::Go(phase @ (Phase::Flush | Phase::Preflushing)) => {
                     self.lanes[lane as usize].phase = phase;
                     let disk = self.files.disk_of(self.lanes[lane as usize].call.file);
-                    self.queue.flush(disk, lane);
-                    return self.queue.run_touched(&mut self.clock);
+                    self.disks.flush(disk, lane);
+                    return self.disks.run_touched(&mut self.clock);
                 }
                 Step::Go(phase) => self.lanes[lane as usize].phase = phase,
                 Step::Begin => return self.begin_call(lane),
@@ -470,8 +474,8 @@ impl Machine<'_> {
         // Flagged as metadata: CFQ serves such requests before others of the queue.
         let (meta, group) = (true, client.group);
         let rq = Request { meta, prio, group, ..Request::read(client.task, start, block) };
-        if self.queue.submit(self.clock.now, file.disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
-            self.queue.wait(lane, true, l.batch.queue);
+        if self.disks.submit(self.clock.now, file.disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
+            self.disks.wait(lane, true, l.batch.queue);
             return Step::Blocked;
         }
         file.map_is_read(l.call.offset);
@@ -498,7 +502,7 @@ impl Machine<'_> {
         let sync_write = client.per_call.write_sync.or(call.sync).unwrap_or(self.host.direct_write_sync);
         let sync = op == Op::Read || sync_write;
         let File { layout, disk, .. } = &self.files.files[call.file as usize];
-        let most = self.queue.max_request(*disk);
+        let most = self.disks.max_request(*disk);
         while l.handed_in < call.len {
             let left = call.len - l.handed_in;
             let (start, len) = layout.piece(call.offset + u64::from(l.handed_in), left.min(most.0));
@@ -517,10 +521,10 @@ impl Machine<'_> {
                     meta,
                     ..Request::read(client.task, start, len)
                 };
-                if self.queue.submit(self.clock.now, *disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
+                if self.disks.submit(self.clock.now, *disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
                     // The pool is empty: the pieces so far are on their way, and the rest follows when a
                     // request is free.
-                    self.queue.wait(lane, sync, l.batch.queue);
+                    self.disks.wait(lane, sync, l.batch.queue);
                     break;
                 }
                 l.pending += 1;
@@ -530,8 +534,8 @@ impl Machine<'_> {
         let is_in = l.handed_in == call.len;
         // Read-ahead is not waited for, so the plug is not pulled; the batch alone ends.
         if is_in && ahead {
-            self.queue.end_batch(self.clock.now);
-            self.queue.run_touched(&mut self.clock);
+            self.disks.end_batch(self.clock.now);
+            self.disks.run_touched(&mut self.clock);
             return self.end_direct(lane);
         }
         if is_in && l.pending == 0 {
@@ -564,7 +568,7 @@ impl Machine<'_> {
     /// Whether a sync of the lane's file empties the disk's cache.
     pub(super) fn flushes(&self, lane: u32) -> bool {
         let disk = self.files.disk_of(self.lanes[lane as usize].call.file);
-        self.host.fsync_flushes && self.queue.facts(disk).write_cache
+        self.host.fsync_flushes && self.disks.facts(disk).write_cache
     }
 
     /// A process that waits for I/O pulls the plug.
@@ -572,65 +576,35 @@ impl Machine<'_> {
         if self.is_submitting {
             return;
         }
-        self.queue.unplug(self.clock.now);
-        self.queue.run_touched(&mut self.clock);
+        self.disks.unplug(self.clock.now);
+        self.disks.run_touched(&mut self.clock);
     }
 
+    /// A call has ended: it is counted, observers hear of it, and its lane goes on to what comes next.
     fn end_call(&mut self, lane: u32) {
+        let now = self.clock.now;
         let l = &mut self.lanes[lane as usize];
         l.through_cache = false;
-        let index = l.client as usize;
+        let (call, index) = (&l.call, l.client as usize);
         let client = &mut self.clients[index];
-        let bytes = l.call.bytes();
-        let now = self.clock.now;
         // The call at whose end the ramp is noticed is not counted: fio counts 400 of 4.001 s at 100 a
         // second.
         let is_measured = client.is_measured(now);
         let ramp_ends = client.notice_ramp(now);
-        client.calling -= 1;
-        if l.call.action != Action::Sync {
-            client.ended_calls += 1;
-            client.ended_bytes += bytes;
+        client.count_call(call, l.since, now, is_measured);
+        if self.waves.together_from.is_some_and(|from| now > from) {
+            client.together += call.bytes();
         }
-        if self.waves.together_from.is_some_and(|from| self.clock.now > from) {
-            client.together += bytes;
-        }
-        let query = client.end_of_query(l.since, bytes);
-        if let Some((since, bytes)) = query
-            && is_measured
-        {
-            let stats = match l.call.action {
-                Action::Read => &mut client.stats.read,
-                Action::Write => &mut client.stats.write,
-                Action::Trim => &mut client.stats.trim,
-                Action::Sync => &mut client.stats.sync,
-            };
-            stats.record(bytes, now.since(since));
-            if l.call.action == Action::Sync && l.call.synced != Synced::AtEnd {
-                client.stats.fsyncs += u64::from(l.call.synced == Synced::Fsync);
-                client.stats.sync_of_load.record(bytes, now.since(since));
-            }
-        }
-        let point = self.series.point(index);
-        point.calls += 1;
-        point.latency_max = point.latency_max.max(self.clock.now.since(l.since));
-        match l.call.action {
-            Action::Read => (point.reads, point.read_bytes) = (point.reads + 1, point.read_bytes + bytes),
-            Action::Write => {
-                (point.writes, point.written_bytes) = (point.writes + 1, point.written_bytes + bytes)
-            }
-            Action::Trim | Action::Sync => {}
-        }
-        let (pause, is_led) = (client.think_pause(self.clock.now), client.is_led);
-        let latency = self.clock.now.since(l.since);
-        let wakes_parked = client.call_ended(l.call.action, bytes, latency, self.clock.now);
+        self.series.count_call(index, call, now.since(l.since));
+        let pause = client.think_pause(now);
+        let wakes_parked = client.call_ended(call.action, call.bytes(), now.since(l.since), now);
         if ramp_ends {
             self.look_anew(index);
             self.why(|why| why.counts_from(index, now));
         }
         self.why(|why| why.ends(lane, is_measured));
         self.journal(|journal| journal.ends(lane, is_measured));
-        if is_led {
+        if self.clients[index].script.is_led() {
             return self.end_led_call(lane);
         }
         match pause {
@@ -644,7 +618,7 @@ impl Machine<'_> {
 
     /// A call has ended that a recording asked for.
     fn end_led_call(&mut self, lane: u32) {
-        match self.clients[self.lanes[lane as usize].client as usize].traced {
+        match self.clients[self.lanes[lane as usize].client as usize].script.traced() {
             Some(at) => self.end_of_trace_call(lane, at),
             None => self.pass_baton(lane),
         }

@@ -1,8 +1,8 @@
 //! The machine: events in virtual time, from a client's call to the disk and back.
 //!
 //! ```text
-//!  client lane ──CPU──► call ─┬─ direct: pieces ──────────► Disks: DiskQueue (elevator, device) ──► interrupt ──► lane
-//!                             └─ buffered: pages ──► cache ──► windows of read-ahead ─►│◄─ flusher, fsync
+//!  lane ──CPU──► call ─┬─ direct: pieces ─────────► Disks ─► DiskQueue ─► Wire ─► device ─► interrupt ─► threads
+//!                      └─ buffered: pages ─► cache ─► read-ahead ─►│◄─ flusher, fsync
 //! ```
 //!
 //! One loop takes the earliest of: the device's next completion, the next event in the queue, the elevator's
@@ -12,28 +12,34 @@
 //! *Threads* are numbered: first the lanes of all clients, then the flusher's. Whatever can be waited for (a
 //! request, a page, a flush, a time) keeps numbers of threads in order and hands them to [`Machine::resume`].
 //!
-//! The machine is made of parts that own their state. These know of nothing but what their methods take:
+//! The machine is made of parts that own their state. These know of nothing but what their methods take, and
+//! import each other in one direction only:
 //!
 //! | part | files |
 //! |---|---|
 //! | the time, and what is scheduled | `clock` |
-//! | disks: queues, pools, those who wait, locks, the way to the device, and when queues are run | `disks`, `queue`, `pools`, `waiters`, `locks`, `wire`, `runs`, `earliest` |
+//! | disks, and how a set spreads requests over its members | `disks`, `set` |
+//! | a disk's queue: pools, those who wait, locks, the way to the device, its observer | `queue`, `pools`, `waiters`, `locks`, `wire`, `tap` |
+//! | when queues are run | `runs`, `earliest` |
 //! | processors, by era | `cpus`; `processors`, `waiting` |
-//! | a client: its pattern, program or recording, and what steers it | `client`, `pattern`, `program`, `steer`, … |
+//! | a client, its calls, and what says which it makes | `client`, `call`, `per_call`, `script`; `pattern`, `program`, `startup`, `player` |
+//! | what steers a client | `steer`, `reads_again`, `readahead` |
 //! | files and the pages of them that are in memory | `files`, `cache` |
 //! | how fast pages may be dirtied | `balance` |
 //! | the time series | `series` |
 //!
-//! What leads through several parts are methods of the machine: a call in `lane`, on processors in `work`, in
-//! memory in `buffered`, `readahead` and `flusher`; starts and ends of clients in `waves`; recordings in
-//! `replay` and `traced`; groups in `groups`; observers in `observers` and `tap`. `setup` makes a machine
-//! from a scenario, and `outcome` figures from the machine.
+//! What leads through several parts are methods of the machine: what wakes a thread in `threads`; a call in
+//! `lane`, on processors in `work`, in memory in `buffered` and `flusher`; starts and ends of clients in
+//! `waves`, of what they look at in `steady`; recordings in `replay` and `traced`; groups in `groups`;
+//! observers in `observers`. `setup` makes a machine from a scenario, and `outcome` figures from the machine.
+//! These files and this one are one room: they call each other's methods, as [`Machine`] is theirs together.
 
 mod access;
 mod action;
 mod balance;
 mod buffered;
 mod cache;
+mod call;
 mod capacity;
 mod client;
 mod clock;
@@ -45,10 +51,12 @@ mod flusher;
 mod groups;
 mod lane;
 mod locks;
-mod memory;
+pub(crate) mod memory;
 mod observers;
 mod outcome;
+mod owner;
 mod pattern;
+mod per_call;
 mod phase;
 mod player;
 mod pools;
@@ -59,12 +67,15 @@ mod readahead;
 mod reads_again;
 mod replay;
 mod runs;
+mod script;
 mod series;
+mod set;
 mod setup;
 mod startup;
 mod steady;
 mod steer;
 mod tap;
+mod threads;
 mod traced;
 mod waiters;
 mod waiting;
@@ -94,10 +105,10 @@ use files::Files;
 use flusher::Flushers;
 use groups::Groups;
 pub use groups::groups_kept;
-use lane::{Lane, Phase};
-pub use memory::{Memory, memory};
-pub(crate) use observers::{Books, observe, out_of_line};
-use processors::{Processors, Work};
+use lane::Lane;
+pub(crate) use observers::{Books, observe};
+pub(crate) use owner::Owner;
+use processors::Processors;
 use replay::Replay;
 use series::Series;
 use std::collections::VecDeque;
@@ -129,35 +140,14 @@ pub struct Scenario {
     pub watch: Option<Duration>,
 }
 
-/// The owner of a piece: what its completion wakes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// No lane waits for it.
-    None,
-    /// A lane's call.
-    Lane(u32),
-    /// Pages on their way into memory.
-    Read {
-        /// Their file.
-        file: u32,
-        /// The first page.
-        first: u32,
-        /// How many.
-        count: u32,
-    },
-    /// The entry of a request that all members of a set have.
-    Shared(u32),
-    /// Pages on their way to the disk.
-    Write {
-        /// Their file.
-        file: u32,
-        /// The first page.
-        first: u32,
-        /// How many.
-        count: u32,
-        /// The request is as long as it may be, and is not merged.
-        alone: bool,
-    },
+impl Scenario {
+    /// Returns a run of a load on a disk, with seed 1, until all clients have ended. It has no time series and
+    /// no samples of groups: their fields can be set.
+    #[must_use]
+    pub fn new(jobs: JobFile, disk: DeviceParams, host: Host, scheduler: &str, config: AnyConfig) -> Self {
+        let (scheduler, seed) = (scheduler.to_owned(), 1);
+        Self { jobs, disk, host, scheduler, config, seed, interval: None, time_max: None, watch: None }
+    }
 }
 
 /// Runs a scenario.
@@ -208,7 +198,7 @@ struct Machine<'a> {
     balance: Balance,
     flushers: Flushers,
     // Disks, and the groups that share them.
-    queue: Disks<'a>,
+    disks: Disks<'a>,
     groups: Groups<'a>,
     watch: groups::Watch,
     /// How much longer than usual interrupts take.
@@ -258,7 +248,7 @@ impl<'a> Machine<'a> {
     /// Handles one event after the other, until all clients have ended or time is up.
     fn run_events(&mut self) {
         loop {
-            let (device, timer) = self.queue.due();
+            let (device, timer) = self.disks.due();
             let event = self.clock.next_at();
             let at = event.min(device).min(timer);
             if at > self.clock.until || at == Clock::NEVER || self.ended || self.is_stopped() {
@@ -290,7 +280,7 @@ impl<'a> Machine<'a> {
     /// Devices have finished commands: their interrupts come after the way back.
     #[inline]
     fn interrupts(&mut self) {
-        while let Some((member, tag)) = self.queue.poll(self.clock.now) {
+        while let Some((member, tag)) = self.disks.poll(self.clock.now) {
             let way_back = self.host.path + self.jitter.exponential(self.host.path_jitter);
             let irq = way_back + self.host.irq + self.jitter.exponential(self.host.irq_jitter);
             if irq.is_zero() {
@@ -307,19 +297,19 @@ impl<'a> Machine<'a> {
         if at > self.clock.until && !self.ended {
             // What a drive was at by then.
             self.clock.now =
-                self.clock.now.max(self.queue.catch_up(self.clock.until).unwrap_or(self.clock.now));
+                self.clock.now.max(self.disks.catch_up(self.clock.until).unwrap_or(self.clock.now));
         }
-        self.queue.catch_up(self.clock.now);
+        self.disks.catch_up(self.clock.now);
     }
 
     /// The timer of an elevator is due.
     fn timer(&mut self) {
-        let Some(member) = self.queue.due_timer(self.clock.now) else { return };
+        let Some(member) = self.disks.due_timer(self.clock.now) else { return };
         // What a limit let pass is an insertion.
-        if self.queue.timer(self.clock.now, member) {
-            self.queue.run_member(&mut self.clock, member)
+        if self.disks.queue_mut(member).timer(self.clock.now) {
+            self.disks.run_member(&mut self.clock, member)
         } else {
-            self.queue.run_if_wanted(&mut self.clock, member)
+            self.disks.run_if_wanted(&mut self.clock, member)
         }
     }
 
@@ -330,11 +320,11 @@ impl<'a> Machine<'a> {
             Due::CpuDone(lane) => self.cpu_done(lane),
             Due::Wake(thread) => self.wake(thread),
             Due::Unplug(m) | Due::RunQueue(m) | Due::Worker(m) | Due::DelayedRun(m) => {
-                self.queue.run_due(&mut self.clock, due, m);
+                self.disks.run_due(&mut self.clock, due, m);
             }
             Due::Flusher => self.flusher_due(),
             Due::Interval => {
-                if let Some(next) = self.series.end_interval(self.clock.now, &self.queue) {
+                if let Some(next) = self.series.end_interval(self.clock.now, &self.disks) {
                     self.clock.schedule(next, Due::Interval);
                 }
             }
@@ -342,150 +332,5 @@ impl<'a> Machine<'a> {
             Due::TimeOut(client, iteration) => self.time_out(client, iteration),
             Due::Change(index) => self.change_groups(index),
         }
-    }
-
-    // ---- threads -----------------------------------------------------------------------------------------
-
-    fn flusher_id(&self, i: usize) -> u32 {
-        u32::try_from(self.lanes.len() + i).expect("threads are counted in 32 bits")
-    }
-
-    /// What a thread waited for has come.
-    fn resume(&mut self, thread: u32) {
-        let lanes = self.lanes.len();
-        match self.lanes.get_mut(thread as usize) {
-            Some(lane) => {
-                lane.sleep_until = None;
-                let client = lane.client as usize;
-                self.clients[client].stats.cpu.switches += 1;
-                if self.processors.is_some() {
-                    self.add_work(thread, Work::TakeUp(thread));
-                } else {
-                    self.go_on(thread);
-                }
-            }
-            None => self.resume_flusher(thread as usize - lanes),
-        }
-    }
-
-    /// A time that a thread had set itself has come; unless something else came first.
-    fn wake(&mut self, thread: u32) {
-        let lanes = self.lanes.len();
-        let lane = self.lanes.get(thread as usize);
-        let (until, phase) = match lane {
-            Some(lane) => (lane.sleep_until, Some(lane.phase)),
-            None => (self.flushers.threads[thread as usize - lanes].sleep_until, None),
-        };
-        if until.is_none_or(|until| until > self.clock.now) {
-            return;
-        }
-        if phase == Some(Phase::Pause) {
-            self.lanes[thread as usize].sleep_until = None;
-            self.next_step(thread);
-        } else {
-            self.queue.end_wait_for_congestion(thread);
-            self.resume(thread);
-        }
-    }
-
-    /// The interrupt handler: completes a request, runs the queue if that is its business, and only then
-    /// wakes who waited.
-    fn complete(&mut self, member: usize, tag: Tag) {
-        let woken = &mut self.woken;
-        self.queue.complete(self.clock.now, member, tag, &mut self.owners, woken);
-        // Most requests are of one call, and nothing else waits for them.
-        if let [Owner::Lane(lane)] = self.owners[..]
-            && woken.is_empty()
-        {
-            let is_done = self.lanes[lane as usize].piece_done();
-            return self.run_after_completion(member, is_done.then_some(lane));
-        }
-        for owner in &self.owners {
-            match *owner {
-                Owner::None | Owner::Shared(_) => {}
-                Owner::Lane(lane) => {
-                    if self.lanes[lane as usize].piece_done() {
-                        woken.push_back(lane);
-                    }
-                }
-                Owner::Read { file, first, count } => self.cache.read_done(file, first, count, woken),
-                Owner::Write { file, first, count, .. } => {
-                    self.cache.stats.pages_written += u64::from(count);
-                    self.cache.write_done(file, first, count, woken);
-                }
-            }
-        }
-        self.run_after_completion(member, None);
-    }
-
-    /// Resumes the lane whose call has ended, and who else waited for that.
-    #[inline]
-    fn resume_owners(&mut self, lane: Option<u32>) {
-        if let Some(lane) = lane {
-            self.resume(lane);
-        }
-        while let Some(thread) = self.woken.pop_front() {
-            self.resume(thread);
-        }
-    }
-
-    /// Runs a queue after a completion, if that is its business. Then the owners of what has completed are
-    /// resumed, and threads that wait for requests.
-    ///
-    /// Where processors are modelled one by one, a thread that waits for a request is woken after the owner
-    /// of the completed one, and only then looks whether there is a request: the owner may have taken it for
-    /// its next call. Elsewhere it gets the request at once.
-    fn run_after_completion(&mut self, member: usize, owner: Option<u32>) {
-        self.queue.run_if_wanted(&mut self.clock, member);
-        if self.queue.waiting(member) == 0 {
-            return self.resume_owners(owner);
-        }
-        if self.processors.is_some() {
-            let can_wake = self.queue.can_wake(member);
-            let waiters: Vec<u32> = (0..can_wake).map_while(|_| self.queue.pop_waiter(member)).collect();
-            let (first, last): (Vec<u32>, Vec<u32>) =
-                waiters.into_iter().partition(|&thread| owner.is_some_and(|o| self.runs_before(thread, o)));
-            first.into_iter().for_each(|thread| self.retry(thread));
-            self.resume_owners(owner);
-            last.into_iter().for_each(|thread| self.retry(thread));
-            return;
-        }
-        // Each that waits for a request gets one chance: there may be fewer free ones than it needs.
-        for _ in 0..self.queue.waiting(member) {
-            let Some(thread) = self.queue.pop_waiter(member) else { break };
-            self.grant_batch(thread);
-            // The first in line takes what is free before the next one is looked at.
-            if (thread as usize) < self.lanes.len() { self.go_on(thread) } else { self.resume(thread) }
-        }
-        self.resume_owners(owner);
-    }
-
-    /// Whether of two threads that are woken at one instant the first comes before the other on a processor.
-    fn runs_before(&self, thread: u32, other: u32) -> bool {
-        let (Some(a), Some(b)) = (self.lanes.get(thread as usize), self.lanes.get(other as usize)) else {
-            return true;
-        };
-        self.processors.as_ref().is_some_and(|p| p.had(a.client as usize) < p.had(b.client as usize))
-    }
-
-    /// A thread that waits for a request is woken, and tries again when it is on a processor.
-    fn retry(&mut self, thread: u32) {
-        self.grant_batch(thread);
-        match self.lanes.get(thread as usize) {
-            Some(lane) => {
-                self.clients[lane.client as usize].stats.cpu.switches += 1;
-                self.add_work(thread, Work::Retry(thread));
-            }
-            None => self.resume(thread),
-        }
-    }
-
-    fn grant_batch(&mut self, thread: u32) {
-        let lanes = self.lanes.len();
-        let batch = match self.lanes.get_mut(thread as usize) {
-            Some(lane) => &mut lane.batch,
-            None => &mut self.flushers.threads[thread as usize - lanes].batch,
-        };
-        *batch = batch.granted(self.clock.now);
     }
 }

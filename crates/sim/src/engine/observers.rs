@@ -1,6 +1,7 @@
 //! Observers of a run: books of where time goes, and the journal. Most runs have none.
 
 use super::lane::Lane;
+use super::tap::out_of_line;
 use super::{Machine, Scenario};
 use crate::job::DiskId;
 use crate::journal::{self, Sink};
@@ -30,20 +31,12 @@ pub(crate) fn observe<'a>(
     let books = books.map(|books| machine.books(&run, books));
     machine.keeps_books = books.is_some();
     machine.journal = sink.map(|sink| Rc::new(RefCell::new(machine.begin_journal(&run, sink))));
-    machine.queue.listen(books, machine.journal.clone());
+    machine.disks.listen(books, machine.journal.clone());
     machine.run(scenario)
 }
 
 /// Events of the elevator that are kept until its call is over: more than any one call makes.
 const TRACE: u32 = 1 << 14;
-
-/// Calls an observer. Few runs are observed, and all pay for the code of observers in the loop: there it is
-/// only a test and a call, and the rest is elsewhere.
-#[cold]
-#[inline(never)]
-pub(crate) fn out_of_line<T>(tell: impl FnOnce() -> T) -> T {
-    tell()
-}
 
 impl<'a> Machine<'a> {
     /// What is known of the run beforehand.
@@ -62,13 +55,13 @@ impl<'a> Machine<'a> {
         let mut tasks = vec![unowned("nobody")];
         tasks.extend(scenario.jobs.clients().enumerate().map(client));
         tasks.extend(self.flushers.threads.iter().map(|_| unowned("the flusher")));
-        let facts = self.queue.facts(DiskId::default());
+        let facts = self.disks.facts(DiskId::default());
         journal::Run {
             scheduler: scenario.scheduler.clone(),
             seed: scenario.seed,
             tasks,
             groups: scenario.jobs.cgroups.iter().map(|g| g.path.clone()).collect(),
-            members: self.queue.members(),
+            members: self.disks.members(),
             capacity: facts.capacity,
             rotational: facts.rotational,
             queue_depth: facts.queue_depth,
@@ -80,7 +73,7 @@ impl<'a> Machine<'a> {
         let names = run.tasks.iter().map(|t| t.name.clone()).collect();
         let task_of = self.lanes.iter().map(|l| self.clients[l.client as usize].task).collect();
         let mut recorder = Recorder::new(names, task_of);
-        recorder.keeps(self.queue.disk_of_members(), self.queue.labels());
+        recorder.keeps(self.disks.disk_of_members(), self.disks.labels());
         if let Some(window) = books.window {
             recorder.asks_about(window);
         }
@@ -109,7 +102,7 @@ impl<'a> Machine<'a> {
     #[inline]
     pub(super) fn why(&mut self, tell: impl FnOnce(&mut Recorder)) {
         if self.keeps_books {
-            out_of_line(|| self.queue.why().map(|mut why| tell(&mut why)));
+            out_of_line(|| self.disks.why().map(|mut why| tell(&mut why)));
         }
     }
 }

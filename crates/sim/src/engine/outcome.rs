@@ -10,9 +10,9 @@ use fairhead_core::Instant;
 impl Machine<'_> {
     /// The run is over: its figures, and what the books say if any were kept.
     pub(super) fn finish(mut self, scenario: &Scenario) -> Result<(Outcome, Option<why::Report>)> {
-        let (now, lost) = (self.clock.now, self.queue.trace_lost());
+        let (now, lost) = (self.clock.now, self.disks.trace_lost());
         self.journal(|journal| journal.finish(now, lost));
-        let report = self.queue.take_report();
+        let report = self.disks.take_report();
         if let Some(client) = self.disk_full {
             let (job, capacity) =
                 (&self.clients[client as usize].job, self.files.disk_bytes(client as usize) / 512);
@@ -38,11 +38,11 @@ impl Machine<'_> {
         notes.extend(self.clients.iter_mut().filter_map(|c| c.note.take()));
         self.end_of_looking(&mut notes);
         self.end_traces(&scenario.scheduler, &mut notes);
-        let groups = self.groups.outcomes(|g| self.queue.group_stats(g));
-        let unseen = self.queue.unseen();
+        let groups = self.groups.outcomes(|g| self.disks.group_stats(g));
+        let unseen = self.disks.unseen();
         let interval = self.series.interval;
         let (series, disk_series, each) = self.series.into_points();
-        let (disk, disks) = disk_figures(self.queue, self.clock.now, each);
+        let (disk, disks) = disk_figures(self.disks, self.clock.now, each);
         let cpus = scenario.jobs.cpus.unwrap_or(self.host.cpus);
         let books = self.processors.as_ref().map(Processors::books);
         let outcome = Outcome {

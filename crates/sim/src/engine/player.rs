@@ -17,7 +17,7 @@
 //
 //= docs/reference/benchmarks.md#5-video
 
-use super::program::Step;
+use super::program::{Step, Turn};
 use crate::metrics::Frames;
 use fairhead_core::{Duration, Instant};
 
@@ -33,17 +33,6 @@ pub(super) const LENGTH: Duration = Duration::from_secs(20);
 pub(super) fn film_bytes(bits_per_s: u64, length: Duration) -> u64 {
     let bits = u128::from(bits_per_s) * u128::from(length.as_ns()) / 1_000_000_000;
     u64::try_from(bits / 8).unwrap_or(u64::MAX)
-}
-
-/// What a player does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// Reads a frame.
-    Read(Step),
-    /// Shows one until then.
-    Pause(Instant),
-    /// The film is over.
-    End,
 }
 
 /// A player and its film.
@@ -143,6 +132,7 @@ mod tests {
                     frame += 1;
                 }
                 Turn::Pause(until) => now = until,
+                Turn::Begin => panic!("a film has no start-ups"),
                 Turn::End => return (player, now),
             }
         }
@@ -202,7 +192,7 @@ mod tests {
                     (at, frames) = (at + u64::from(step.len), frames + 1);
                 }
                 Turn::Pause(until) => now = until,
-                Turn::End => panic!("the film is longer"),
+                turn => panic!("{turn:?}: the film is longer"),
             }
         }
         assert_eq!(at, 50 * 20_833 / 512, "50 frames of 20 833 bytes");

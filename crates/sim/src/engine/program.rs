@@ -23,7 +23,7 @@
 //= docs/reference/hosts.md#workloads
 
 use crate::job::Program;
-use fairhead_core::Duration;
+use fairhead_core::{Duration, Instant};
 
 /// One read: offset and length in sectors, and the CPU time that the program spends on its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,25 @@ pub(super) struct Step {
     pub(super) meta: bool,
 }
 
+/// What a client with a program does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// A start-up begins: the page cache is to be dropped. Then ask again.
+    Begin,
+    /// Make this read.
+    Read(Step),
+    /// Do nothing until then.
+    Pause(Instant),
+    /// Do nothing more.
+    End,
+}
+
 /// Bytes of the table that `dbscan` reads, unless `size` says otherwise.
 //= docs/reference/hosts.md#workloads: 6.0 M rows; 13 428 requests of 128 KiB for two scans
 pub(super) const TABLE_BYTES: u64 = 880_000_000;
+
+/// Bytes of the file of each process that replays a recorded start-up, unless `size` says otherwise.
+pub(super) const REPLAY_BYTES: u64 = 20 << 20;
 
 const GROUPS: u64 = 230;
 /// 126 MiB in sectors.

@@ -17,12 +17,13 @@
 //= docs/reference/elevators.md#16-plugging, docs/reference/elevators.md#17-request-pool
 //= docs/reference/elevators.md#18-barriers-and-flushes
 
+use super::capacity;
 use super::locks::{DiskLock, Visit};
+use super::owner::Owner;
 use super::pools::{Batch, Pools, Taken};
-use super::tap::Tap;
+use super::tap::{Tap, out_of_line};
 use super::waiters::Waiters;
 use super::wire::{FLUSH_TAG, Wire};
-use super::{Owner, capacity, out_of_line};
 use crate::host::{Host, Lock, MultiQueue, Plug};
 use crate::metrics::{DiskStats, Result};
 use fairhead_core::sched::Scheduler;
@@ -388,6 +389,13 @@ impl<'a> DiskQueue<'a> {
         self.multi_queue.is_some() && self.was_held
     }
 
+    /// Whether the queue is to be run later, whatever happens until then: see [`Self::wants_delayed_run`] and
+    /// [`Self::is_plugged`].
+    #[inline]
+    pub(super) fn wants_later_run(&self) -> bool {
+        self.wants_delayed_run() || self.is_plugged()
+    }
+
     fn fill_device(&mut self, now: Instant) -> Option<Instant> {
         if self.waiters.want_flush() {
             self.begin_flush(now);
@@ -588,6 +596,14 @@ impl<'a> DiskQueue<'a> {
         self.elevator.timer(now);
         self.drain_trace();
         self.elevator.requests().held() < held
+    }
+
+    /// Whether a change can be made here: what [`Self::control`] would answer.
+    pub(super) fn may_change(
+        &self,
+        change: &fairhead_core::Control,
+    ) -> std::result::Result<(), fairhead_core::Refusal> {
+        self.elevator.may_change(change)
     }
 
     /// Makes a change in the scheduler, which may refuse it.

@@ -26,8 +26,6 @@ use crate::rng::Rng;
 use fairhead_core::{Duration, Instant};
 use std::sync::Arc;
 
-/// Bytes of each process's file unless `size` says otherwise.
-pub(super) const FILE_BYTES: u64 = 20 << 20;
 const BLOCK_SECTORS: u64 = 8;
 
 /// What a process does next.

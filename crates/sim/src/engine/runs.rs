@@ -28,7 +28,7 @@ impl Disks<'_> {
             self.coming[member].run = true;
             clock.schedule(at, Due::RunQueue(number(member)));
         }
-        if self.wants_later_run(member) {
+        if self.queue(member).wants_later_run() {
             self.arm_later_run(clock, member);
         }
     }
@@ -36,14 +36,14 @@ impl Disks<'_> {
     /// Arms what is to run a queue that holds requests back.
     #[inline(never)]
     fn arm_later_run(&mut self, clock: &mut Clock, member: usize) {
-        if let Some(layer) = self.layer(member)
-            && self.wants_delayed_run(member)
+        if let Some(layer) = self.queue(member).layer()
+            && self.queue(member).wants_delayed_run()
             && !self.coming[member].delayed
         {
             self.coming[member].delayed = true;
             clock.schedule(layer.delayed_run(clock.now), Due::DelayedRun(number(member)));
         }
-        if self.is_plugged(member) && !self.coming[member].unplug {
+        if self.queue(member).is_plugged() && !self.coming[member].unplug {
             self.coming[member].unplug = true;
             clock.after(Plug::DELAY, Due::Unplug(number(member)));
         }
@@ -52,8 +52,8 @@ impl Disks<'_> {
     /// Something has happened to a queue that is no insertion. In the single-queue layer that runs the queue
     /// at once; in the multi-queue layer a worker does it, if the queue asks for it.
     pub(super) fn run_if_wanted(&mut self, clock: &mut Clock, member: usize) {
-        let Some(layer) = self.layer(member) else { return self.run_member(clock, member) };
-        if self.wants_run(member) && !self.coming[member].worker {
+        let Some(layer) = self.queue(member).layer() else { return self.run_member(clock, member) };
+        if self.queue(member).wants_run() && !self.coming[member].worker {
             self.coming[member].worker = true;
             clock.after(layer.worker, Due::Worker(number(member)));
         }
@@ -76,7 +76,7 @@ impl Disks<'_> {
             other => unreachable!("{other:?} runs no queue"),
         }
         if matches!(due, Due::Unplug(_)) {
-            self.unplug_member(clock.now, member);
+            self.queue_mut(member).unplug(clock.now);
         }
         self.run_member(clock, member);
     }

@@ -7,6 +7,8 @@
 //!
 //! A run with very many points doubles its interval: memory is bounded.
 
+use super::action::Action;
+use super::call::Call;
 use super::disks::{self, Disks};
 use crate::metrics::{DiskPoint, Point};
 use fairhead_core::{Duration, Instant};
@@ -49,11 +51,27 @@ impl Series {
         &mut self.current[client]
     }
 
+    /// A call of a client has ended after `latency`.
+    #[inline]
+    pub(super) fn count_call(&mut self, client: usize, call: &Call, latency: Duration) {
+        let point = self.point(client);
+        point.calls += 1;
+        point.latency_max = point.latency_max.max(latency);
+        let bytes = call.bytes();
+        match call.action {
+            Action::Read => (point.reads, point.read_bytes) = (point.reads + 1, point.read_bytes + bytes),
+            Action::Write => {
+                (point.writes, point.written_bytes) = (point.writes + 1, point.written_bytes + bytes);
+            }
+            Action::Trim | Action::Sync => {}
+        }
+    }
+
     /// An interval ends. Returns when the next does.
-    pub(super) fn end_interval(&mut self, now: Instant, queue: &Disks<'_>) -> Option<Instant> {
+    pub(super) fn end_interval(&mut self, now: Instant, disks: &Disks<'_>) -> Option<Instant> {
         let clients = self.current.len();
         self.rows.push(std::mem::replace(&mut self.current, vec![Point::default(); clients]));
-        let each: Vec<_> = (0..queue.count()).map(|disk| queue.stats(now, disk)).collect();
+        let each: Vec<_> = (0..disks.count()).map(|disk| disks.stats(now, disk)).collect();
         let all = disks::together(&each).point();
         add(&mut self.together, all);
         self.each.iter_mut().zip(&each).for_each(|(one, stats)| add(one, stats.point()));

@@ -12,6 +12,7 @@ use super::groups::{self, Groups};
 use super::lane::Lane;
 use super::queue::Sizes;
 use super::replay::Replay;
+use super::script::Script;
 use super::series::Series;
 use super::steer::Flows;
 use super::waves::Waves;
@@ -39,15 +40,15 @@ impl<'a> Machine<'a> {
         let starters = jobs.clients().filter(|c| c.job.iterations > 1).count();
         let slots = tasks + u32::try_from(starters).unwrap_or(0);
         let sizes = Sizes { tasks: slots, groups: groups.count(), guarantees: groups.has_guarantees() };
-        let mut queue = Disks::new(&wanted_disks(scenario)?, host, sizes, trace)?;
-        groups::give(&mut groups, &mut queue)?;
-        let files = Files::place(jobs, queue.all_facts().map(|f| f.capacity), scenario.seed)?;
+        let mut disks = Disks::new(&wanted_disks(scenario)?, host, sizes, trace)?;
+        groups::give(&mut groups, &mut disks)?;
+        let files = Files::place(jobs, disks.all_facts().map(|f| f.capacity), scenario.seed)?;
         let limits = host.dirty_limits();
         let cache = Cache::new(host.memory, files.files.len(), limits);
         let (mut clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
         let (traces, replays) = (traced::traces(&mut clients)?, replays(scenario)?);
-        for client in &mut clients {
-            client.is_led = client.traced.is_some() || replays[client.stats.job].is_some();
+        for client in clients.iter_mut().filter(|c| replays[c.stats.job].is_some()) {
+            client.script = Script::Replay;
         }
         let processors = work::processors(jobs, host, scenario.seed)?;
         Ok(Self {
@@ -57,7 +58,7 @@ impl<'a> Machine<'a> {
             watch: groups::Watch::new(scenario.watch, groups.count()),
             groups,
             files,
-            series: Series::new(scenario.interval, clients.len(), queue.count()),
+            series: Series::new(scenario.interval, clients.len(), disks.count()),
             clients,
             lanes,
             replays,
@@ -66,7 +67,7 @@ impl<'a> Machine<'a> {
             failed: None,
             flushers: Flushers::new(flushers),
             host,
-            queue,
+            disks,
             cache,
             balance: Balance::new(limits),
             jitter: Rng::new(scenario.seed, "host.jitter"),

@@ -22,7 +22,7 @@
 //= docs/reference/benchmarks.md#3-start-up-latency (iterations, pause, time-out)
 //= docs/reference/benchmarks.md#4-replayed-start-ups (read-ahead requests by trace)
 
-use super::program::Step;
+use super::program::{Step, Turn};
 use crate::job::Application;
 use crate::metrics::StartUp;
 use crate::rng::Rng;
@@ -234,19 +234,6 @@ fn choose(len: usize, from: usize, count: usize, rng: &mut Rng, fit: impl Fn(usi
     let mut chosen = vec![false; len];
     candidates.into_iter().take(count).for_each(|i| chosen[i] = true);
     chosen
-}
-
-/// What a client that starts applications does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// A start-up begins: the page cache is to be dropped. Then ask again.
-    Begin,
-    /// Make this read.
-    Read(Step),
-    /// Do nothing until then.
-    Pause(Instant),
-    /// Do nothing more.
-    End,
 }
 
 /// One start-up after another.

@@ -1,9 +1,9 @@
 //! The observer of a disk's queue: it tells the books of where time goes, and the journal, what happens.
 //!
 //! Each method is one thing that happened, and calls both. Most runs have no observer, and all pay for its
-//! code in the loop: there it is a test and a call ([`out_of_line`](super::out_of_line)).
+//! code in the loop: there it is a test and a call ([`out_of_line`]).
 
-use super::Owner;
+use super::owner::Owner;
 use super::wire::FLUSH_TAG;
 use crate::{journal, why};
 use fairhead_core::sched::any::AnyScheduler;
@@ -16,6 +16,14 @@ pub(super) type Journal<'a> = Rc<RefCell<journal::Recorder<'a>>>;
 
 /// A run's books of where time goes, which all queues keep.
 pub(super) type Books = Rc<RefCell<why::Recorder>>;
+
+/// Calls an observer. Few runs are observed, and all pay for the code of observers in the loop: there it is
+/// only a test and a call, and the rest is elsewhere.
+#[cold]
+#[inline(never)]
+pub(super) fn out_of_line<T>(tell: impl FnOnce() -> T) -> T {
+    tell()
+}
 
 /// The observer of one queue, and scratch space for its arguments.
 #[derive(Debug)]

@@ -27,6 +27,7 @@
 use super::Machine;
 use super::client::{Action, Call, Client};
 use super::lane::Phase;
+use super::script::Script;
 use crate::error::SimError;
 use crate::metrics::{Replayed, Result};
 use crate::replay::{Mode, Part, Place, Records};
@@ -122,7 +123,7 @@ pub(super) fn traces(clients: &mut [Client]) -> Result<Vec<Traced>> {
         let task = &mut all[trace].tasks[part.task];
         task.client = Some(i);
         task.place = Place::new(part.recording.ends(), part.recording.options(), room).map_err(fail)?;
-        client.traced = Some((trace, part.task));
+        client.script = Script::Traced(trace, part.task);
     }
     Ok(all)
 }
@@ -298,7 +299,7 @@ impl Machine<'_> {
     pub(super) fn next_of_trace(&mut self, lane: u32) -> bool {
         let index = self.lanes[lane as usize].client;
         let client = &self.clients[index as usize];
-        let Some(at) = client.traced else { return false };
+        let Some(at) = client.script.traced() else { return false };
         if client.is_over(self.clock.now) {
             self.end_of_task(at, Some(lane));
             return true;
@@ -463,7 +464,7 @@ impl Machine<'_> {
     /// Gives the clients their figures, and says what the user should know.
     pub(super) fn end_traces(&mut self, scheduler: &str, notes: &mut Vec<String>) {
         for client in &mut self.clients {
-            if let Some((trace, task)) = client.traced {
+            if let Some((trace, task)) = client.script.traced() {
                 client.stats.replayed = Some(self.traces[trace].tasks[task].figures);
             }
         }

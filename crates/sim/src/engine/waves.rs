@@ -117,7 +117,7 @@ impl Machine<'_> {
         let delayed = Instant::EPOCH + client.job.startdelay;
         client.start(delayed.max(self.clock.now + client.job.wave_delay) + *gap);
         //= docs/reference/hosts.md#start-gap
-        if client.traced.is_none() {
+        if client.script.traced().is_none() {
             *gap += self.host.start_gap / 2 + self.waves.gaps.exponential(self.host.start_gap / 2);
         }
         let (started, first, count) = (client.started, client.first_lane, client.all_lanes);
@@ -157,7 +157,7 @@ impl Machine<'_> {
             self.end_together();
         }
         // After the figures: what the scheduler does about the exit is not the client's time any more.
-        self.queue.exit_task(self.clock.now, task);
+        self.disks.exit_task(self.clock.now, task);
         self.leave_group(group);
         self.wake_flow(index);
         self.start_waiting();
@@ -176,7 +176,7 @@ impl Machine<'_> {
         } else if self.waves.exit_all && !self.clients[index].stopped {
             self.stop_group(index);
         }
-        self.queue.run_all_if_wanted(&mut self.clock);
+        self.disks.run_all_if_wanted(&mut self.clock);
     }
 
     /// Ends all clients that `exit_what` means, those of a client's reporting group if it says nothing: at

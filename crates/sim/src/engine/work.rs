@@ -125,10 +125,10 @@ impl Machine<'_> {
             return;
         };
         let disk = self.files.disk_of(l.call.file);
-        let pieces = u64::from(self.queue.pieces(disk, l.call.len).max(1));
+        let pieces = u64::from(self.disks.pieces(disk, l.call.len).max(1));
         let each = if self.clients[process].per_call.polls { cores.poll } else { cores.complete };
         spent.complete += each * pieces;
-        if let Some(visit) = self.queue.lock_to_complete(self.clock.now, disk) {
+        if let Some(visit) = self.disks.lock_to_complete(self.clock.now, disk) {
             spent.lock_wait += visit.waits;
             spent.scheduler += visit.end.since(self.clock.now).saturating_sub(visit.waits);
         }
@@ -198,7 +198,7 @@ impl Machine<'_> {
 
     /// The process takes the lock of each disk that it has prepared calls for, one after the other.
     fn take_locks(&mut self, process: usize, spent: &mut CpuBooks) {
-        if !self.queue.has_locks() {
+        if !self.disks.has_locks() {
             return;
         }
         let Some(processors) = &self.processors else { return };
@@ -210,12 +210,12 @@ impl Machine<'_> {
         let mut left = processors.staged(process);
         while let Some(disk) = left.first().map(disk_of) {
             let of_disk = left.iter().take_while(|lane| disk_of(lane) == disk);
-            let pieces = |lane: &u32| self.queue.pieces(disk, lanes[*lane as usize].call.len);
+            let pieces = |lane: &u32| self.disks.pieces(disk, lanes[*lane as usize].call.len);
             let (calls, requests) =
                 of_disk.fold((0, 0), |(calls, sum), lane| (calls + 1, sum + pieces(lane)));
             left = &left[calls..];
             let at = self.clock.now + spent.lock_wait + spent.scheduler;
-            if let Some(visit) = self.queue.lock_to_submit(at, disk, requests, alone) {
+            if let Some(visit) = self.disks.lock_to_submit(at, disk, requests, alone) {
                 spent.lock_wait += visit.waits;
                 spent.scheduler += visit.end.since(at).saturating_sub(visit.waits);
             }

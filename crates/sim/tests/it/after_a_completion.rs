@@ -136,17 +136,13 @@ impl Lab {
         if row.scheduler == "bfq" {
             config.set("low_latency", 0).expect("a tunable");
         }
-        let scenario = Scenario {
-            jobs: job::parse(&load(row), "after a completion").expect("a valid job file"),
-            disk: DeviceParams::preset(row.disk).expect("built in"),
+        let scenario = Scenario::new(
+            job::parse(&load(row), "after a completion").expect("a valid job file"),
+            DeviceParams::preset(row.disk).expect("built in"),
             host,
-            scheduler: row.scheduler.to_owned(),
+            row.scheduler,
             config,
-            seed: 1,
-            interval: None,
-            time_max: None,
-            watch: None,
-        };
+        );
         let mut journal = Collector::new(Caps { events: 2_000_000, ..Caps::NONE });
         record(&scenario, &mut journal).expect("a load that fits");
         assert_eq!(journal.dropped.events, 0);

@@ -22,15 +22,14 @@ fn bfq(streams: bool) -> AnyConfig {
 /// How long the start takes in ms, and what the disk moves in KiB/s.
 fn run(text: &str, streams: bool, seed: u64) -> (u64, u64) {
     let outcome = simulate(&Scenario {
-        jobs: job::parse(text, "fresh readers").expect("a valid job file"),
-        disk: DeviceParams::preset(DISK).expect("built in"),
-        host: Host::for_disk(DISK),
-        scheduler: "bfq".to_owned(),
-        config: bfq(streams),
         seed,
-        interval: None,
-        time_max: None,
-        watch: None,
+        ..Scenario::new(
+            job::parse(text, "fresh readers").expect("a valid job file"),
+            DeviceParams::preset(DISK).expect("built in"),
+            Host::for_disk(DISK),
+            "bfq",
+            bfq(streams),
+        )
     })
     .expect("a load that fits");
     let starts: Vec<_> = outcome.clients.iter().flat_map(|c| &c.startups).collect();

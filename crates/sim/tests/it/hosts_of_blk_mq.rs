@@ -70,17 +70,13 @@ fn lab(disk: &str, name: &str, scheduler: &str) -> Outcome {
     let preset_name = if scheduler == "none" { "noop" } else { scheduler };
     let config = (preset(preset_name).expect("built in").config)();
     let text = format!("base = \"{disk}\"\ndriver = \"usb\"\n");
-    simulate(&Scenario {
-        jobs: job::parse(&load(disk, name, scheduler), "guest").expect("a valid job file"),
-        disk: DeviceParams::from_toml(&text, "usb.toml").expect("a valid disk"),
-        host: Host::parse(&host, disk).expect("a host").1,
-        scheduler: preset_name.to_owned(),
+    simulate(&Scenario::new(
+        job::parse(&load(disk, name, scheduler), "guest").expect("a valid job file"),
+        DeviceParams::from_toml(&text, "usb.toml").expect("a valid disk"),
+        Host::parse(&host, disk).expect("a host").1,
+        preset_name,
         config,
-        seed: 1,
-        interval: None,
-        time_max: None,
-        watch: None,
-    })
+    ))
     .expect("a load that fits")
 }
 
@@ -188,65 +184,4 @@ fn with_two_requests_bfq_gives_a_task_over_its_share_the_first_alone() {
     }
     let ten = got("seq10", "bfq");
     assert!(ten.iter().all(|&rate| (4.0..9.0).contains(&rate)), "5.1 to 7.2 in the kernel: {ten:?}");
-}
-
-/// A writer through the page cache, and a client beside it, on `nas2020`, files of their own: MiB/s of the
-/// client under Linux 6.18, behind a loop device, with limits of 102 and 205 MiB of dirty pages. With the
-/// single-queue layer's pools the lab gave a direct reader 0.8 without a scheduler and 20 under mq-deadline.
-///
-/// Without a scheduler a direct reader and a reader of the idle class miss the bar of 15 % or 1 MiB/s, by the
-/// page cache's rules for who waits for what.
-#[test]
-fn a_reader_beside_a_buffered_writer_is_the_kernels() {
-    let direct = "rw=read\nbs=256k\ndirect=1\nsize=8g\n";
-    let idle = "rw=read\nbs=512k\ndirect=1\nsize=8g\nprioclass=3\n";
-    let thinks = "rw=randread\nbs=16k\nsize=4g\nthinktime=20ms\n";
-    let film = "rw=read\nbs=256k\nsize=4g\nrate=2m\n";
-    let random = "rw=randread\nbs=4k\ndirect=1\nsize=8g\nnumjobs=4\n";
-    let misses = [(direct, "noop"), (idle, "noop")];
-    let mut wrong = Vec::new();
-    for (job, scheduler, kernel) in [
-        (direct, "noop", 42.0),
-        (direct, "mq-deadline", 6.1),
-        (idle, "noop", 54.0),
-        (idle, "mq-deadline", 0.55),
-        (thinks, "noop", 0.41),
-        (thinks, "mq-deadline", 0.30),
-        (film, "noop", 2.0),
-        (film, "mq-deadline", 2.0),
-        (random, "noop", 0.80),
-        (random, "mq-deadline", 0.26),
-    ] {
-        let ours = beside_a_writer(job, scheduler);
-        let text = format!("{scheduler}, {job:?}: kernel {kernel}, lab {ours:.2} MiB/s");
-        if (ours / kernel - 1.0).abs() > 0.15 && (ours - kernel).abs() > 1.0 {
-            // A tenth of it would be another kind of host.
-            if misses.contains(&(job, scheduler)) && ours > kernel / 4.0 {
-                println!("misses: {text}");
-            } else {
-                wrong.push(text);
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-/// MiB/s of a client that reads beside a writer, on the disk's own host.
-fn beside_a_writer(job: &str, scheduler: &str) -> f64 {
-    let store = "[global]\nruntime=10\ntime_based\nioengine=psync\n\
-                 [store]\nrw=write\nbs=1m\nsize=4g\noverwrite=1\n[r]\n";
-    let outcome = simulate(&Scenario {
-        jobs: job::parse(&format!("{store}{job}"), "beside").expect("a valid job file"),
-        disk: DeviceParams::preset("nas2020").expect("built in"),
-        host: Host::for_disk("nas2020"),
-        scheduler: scheduler.to_owned(),
-        config: (preset(scheduler).expect("built in").config)(),
-        seed: 1,
-        interval: None,
-        time_max: None,
-        watch: None,
-    })
-    .expect("a load that fits");
-    let bytes: u64 = outcome.clients.iter().skip(1).map(|c| c.bytes()).sum();
-    to_f64(bytes) / MIB / 10.0
 }

@@ -13,17 +13,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Simulates a job file: what came out, and its calls.
 fn run(text: &str) -> (Outcome, Vec<Call>) {
     let jobs = job::parse(text, "options.fio").unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let scenario = Scenario {
+    let scenario = Scenario::new(
         jobs,
-        disk: DeviceParams::preset("sata_ssd").unwrap(),
-        host: Host::named("2020").unwrap(),
-        scheduler: "mq-deadline".to_owned(),
-        config: (preset("mq-deadline").unwrap().config)(),
-        seed: 1,
-        interval: None,
-        time_max: None,
-        watch: None,
-    };
+        DeviceParams::preset("sata_ssd").unwrap(),
+        Host::named("2020").unwrap(),
+        "mq-deadline",
+        (preset("mq-deadline").unwrap().config)(),
+    );
     let mut journal = Collector::default();
     let outcome = record(&scenario, &mut journal).unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert_eq!(journal.dropped.calls, 0);

@@ -64,15 +64,14 @@ fn scenario(scheduler: &str, reverse: u64, seed: u64) -> Scenario {
         named.config.set("reverse", reverse).unwrap();
     }
     Scenario {
-        jobs: job::parse(JOBS, "test").unwrap(),
-        disk: DeviceParams::preset("ide2004").unwrap(),
-        host: Host::for_disk("ide2004"),
-        scheduler: named.name.to_owned(),
-        config: named.config,
         seed,
-        interval: None,
-        time_max: None,
-        watch: None,
+        ..Scenario::new(
+            job::parse(JOBS, "test").unwrap(),
+            DeviceParams::preset("ide2004").unwrap(),
+            Host::for_disk("ide2004"),
+            named.name,
+            named.config,
+        )
     }
 }
 

@@ -32,17 +32,13 @@ fn jobs(source: Source, change: impl FnOnce(&mut Options)) -> JobFile {
 }
 
 fn scenario(jobs: JobFile, disk: &str, scheduler: &str) -> Scenario {
-    Scenario {
+    Scenario::new(
         jobs,
-        disk: DeviceParams::preset(disk).unwrap(),
-        host: Host::named("2020").unwrap(),
-        scheduler: scheduler.to_owned(),
-        config: (preset(scheduler).unwrap().config)(),
-        seed: 1,
-        interval: None,
-        time_max: None,
-        watch: None,
-    }
+        DeviceParams::preset(disk).unwrap(),
+        Host::named("2020").unwrap(),
+        scheduler,
+        (preset(scheduler).unwrap().config)(),
+    )
 }
 
 fn run(jobs: JobFile, disk: &str, scheduler: &str) -> Outcome {

@@ -6,17 +6,13 @@ use fairhead_sim::{Host, Scenario, job, simulate, simulate_unless};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn scenario(job: &str) -> Scenario {
-    Scenario {
-        jobs: job::parse(job, "t").unwrap(),
-        disk: DeviceParams::preset("nas2020").unwrap(),
-        host: Host::named("2020").unwrap(),
-        scheduler: "bfq".to_owned(),
-        config: (preset("bfq").unwrap().config)(),
-        seed: 1,
-        interval: None,
-        time_max: None,
-        watch: None,
-    }
+    Scenario::new(
+        job::parse(job, "t").unwrap(),
+        DeviceParams::preset("nas2020").unwrap(),
+        Host::named("2020").unwrap(),
+        "bfq",
+        (preset("bfq").unwrap().config)(),
+    )
 }
 
 #[test]

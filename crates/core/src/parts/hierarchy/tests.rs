@@ -1,5 +1,6 @@
 extern crate std;
 use super::*;
+use crate::parts::wf2q::vt;
 use crate::units::Tag;
 use std::vec::Vec;
 

@@ -19,15 +19,15 @@ impl Plan {
     pub(crate) fn on(disk: &str) -> Self {
         let scheduler = "deadline";
         let scenario = Scenario {
-            jobs: job::parse("[none]\nsize=4k\n", "plan").expect("a valid job file"),
-            disk: DeviceParams::preset(disk).expect("a built-in disk"),
-            host: Host::for_disk(disk),
-            scheduler: scheduler.into(),
-            config: (preset(scheduler).expect("a built-in scheduler").config)(),
-            seed: 1,
             interval: Some(Duration::from_secs(1)),
             time_max: Some(Duration::from_secs(3600)),
-            watch: None,
+            ..Scenario::new(
+                job::parse("[none]\nsize=4k\n", "plan").expect("a valid job file"),
+                DeviceParams::preset(disk).expect("a built-in disk"),
+                Host::for_disk(disk),
+                scheduler,
+                (preset(scheduler).expect("a built-in scheduler").config)(),
+            )
         };
         Self { told: vec![format!("on {disk}")], scenario, outcome: None }
     }
