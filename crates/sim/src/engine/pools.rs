@@ -269,7 +269,9 @@ mod tests {
     const NOW: Instant = Instant::EPOCH;
 
     fn taken(mut pools: Pools, pool: usize, count: u32) -> Pools {
-        (0..count).for_each(|_| drop(pools.take(pool, u32::MAX)));
+        for _ in 0..count {
+            let _ = pools.take(pool, u32::MAX);
+        }
         pools
     }
 
@@ -281,7 +283,7 @@ mod tests {
     fn a_pool_is_congested_from_seven_eighths_until_thirteen_sixteenths() {
         let mut pools = taken(Pools::of_kinds(128), SYNC, 112);
         assert!(!pools.is_congested(true));
-        pools.take(SYNC, u32::MAX);
+        let _ = pools.take(SYNC, u32::MAX);
         assert!(pools.is_congested(true) && !pools.is_congested(false));
         (103..113).for_each(|_| pools.give_back(of(SYNC)));
         assert!(pools.is_congested(true), "103 of 128");

@@ -210,7 +210,10 @@ impl<'a> DiskQueue<'a> {
             Some(depth) => self.elevator.has_room_below(rq, depth),
             None => self.elevator.has_room(rq),
         };
-        !is_full && !self.is_held_up(rq) && has_room() && self.pools.has_place(pool, self.place_depth(rq, batch))
+        !is_full
+            && !self.is_held_up(rq)
+            && has_room()
+            && self.pools.has_place(pool, self.place_depth(rq, batch))
     }
 
     /// The depth that the scheduler gave a request's thread before the thread had to wait. Where it matters
