@@ -45,8 +45,10 @@ pub struct Limits {
     /// Which parts of the disk have an arm of their own. Default: there is one for all.
     pub actuators: Actuators,
     /// Whether the disk idles on purpose for no task but those whose mean think time is known and at most
-    /// 0.2 ms, under a scheduler that looks at this (BFQ). A change of `slice_idle` switches it off. Default
-    /// false: the disk idles for all tasks for which the scheduler wants it to.
+    /// 0.2 ms, under a scheduler that looks at this (BFQ). A change of `slice_idle` switches it off. A task
+    /// that is not idled for keeps its share in another way: its request takes the disk from a task that had
+    /// more, and costs its length and no time. Default false: the disk idles for all tasks for which the
+    /// scheduler wants it to.
     pub idle_for_quick_only: bool,
     /// Whether the tasks of a group other than the root are taken for one program: BFQ raises the weight of a
     /// new task only while the group is new itself, or was idle for long before. Default false.

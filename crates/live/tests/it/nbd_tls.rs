@@ -220,6 +220,16 @@ fn an_export_is_for_those_whose_certificates_it_names() {
     assert!(why.to_string().contains("which are not verified"), "{why}");
 }
 
+#[test]
+fn a_client_that_was_refused_finds_its_place_free_when_it_hears_of_it() {
+    let Some(place) = Place::new() else { return };
+    let options = Options { connections_per_peer: Some(1), ..Options::default() };
+    let _server = place.serve(&[place.export("own")], TlsMode::Require, true, options);
+    for _ in 0..100 {
+        assert!(ask(&mut place.secure(Some("stranger")), LIST, b"").is_err());
+    }
+}
+
 /// Clients that begin TLS and then say nothing, or nonsense, or do not read, delay no other.
 #[test]
 fn hostile_clients_delay_nobody() {

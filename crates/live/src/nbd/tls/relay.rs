@@ -194,6 +194,8 @@ impl Relay {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(_) => {
+                    // The front hears it first: a client that tries again at once finds its place free.
+                    let _ = self.front.shutdown(Shutdown::Both);
                     // What the client did wrong is said to it, if there is room.
                     let _ = self.session.write_tls(&mut self.client);
                     break;

@@ -334,14 +334,21 @@ impl Bfq {
     }
 
     /// Whether `q`, which became busy, takes the disk away from `s`. That is part of making the disk
-    /// responsive: without raising, slots end by themselves.
+    /// responsive: without raising, slots end by themselves. On a disk that
+    /// [idles for quick tasks only](crate::Limits::idle_for_quick_only), a queue that has requests loses it to
+    /// one that is before it in virtual time.
     fn preempts(&self, q: QueueId, s: QueueId, resumes: bool) -> bool {
         let Setting { preempts, decides, .. } = self.setting;
         if !preempts || !decides || !self.hierarchy.may_preempt() {
             return false;
         }
         let resumes = resumes && self.queues[q].raise.factor() >= self.queues[s].raise.factor();
-        resumes || self.hierarchy.outweighs(q, s) || !self.better_to_idle(s)
+        resumes || self.hierarchy.outweighs(q, s) || !self.keeps_disk(s)
+    }
+
+    /// Whether it is better to keep the disk for `s`, which has it, than to turn to another queue.
+    fn keeps_disk(&self, s: QueueId) -> bool {
+        if self.idles_for_quick_only { self.is_empty(s) && self.will_idle(s) } else { self.better_to_idle(s) }
     }
 
     /// `q` is among those that want the disk.
