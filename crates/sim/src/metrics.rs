@@ -424,6 +424,8 @@ pub struct CacheStats {
     pub pages_read: u64,
     /// Pages written to the disk.
     pub pages_written: u64,
+    /// Pages that calls looked for or wrote in memory.
+    pub touched: u64,
     /// Pages that a read did not find, and that no read-ahead was about to bring.
     pub misses: u64,
     /// Pages that a read had to wait for.

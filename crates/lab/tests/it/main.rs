@@ -1,5 +1,6 @@
 //! The integration tests, in one program.
 
+mod answers;
 mod arena;
 mod outside_groups;
 mod question;

@@ -23,11 +23,11 @@
 //! modelled one by one ([`Cores`]); or look at disks with an arm, whose few hundred requests a second cost
 //! the processors less than a thousandth.
 
-use super::{Candidate, Place, Question};
+use super::{Asked, Place, Question, Stopped, work};
 use crate::engine::Scenario;
 use crate::host::{Cores, Elevator, Host, Lock};
 use crate::metrics::{Outcome, Result, rate};
-use crate::satisfaction::Load;
+use crate::resumable::Line;
 use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_device::Facts;
@@ -58,6 +58,47 @@ impl Limit {
     }
 }
 
+impl Line for Limit {
+    fn write(&self) -> String {
+        self.words().to_owned()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        [Self::Processor, Self::Lock, Self::Drive, Self::Nothing].into_iter().find(|l| l.words() == text)
+    }
+}
+
+/// The numbers in the order of the fields, then the limit.
+impl Line for Cost {
+    fn write(&self) -> String {
+        let times = [self.per_request, self.in_scheduler, self.lock_wait].map(|t| t.as_ns());
+        let [per_request, in_scheduler, lock_wait] = times;
+        let (candidate, requests, busy, iops) =
+            (self.candidate, self.requests, self.busy_permille, self.iops);
+        let limit = self.limit.words();
+        format!("{candidate} {requests} {per_request} {in_scheduler} {lock_wait} {busy} {iops} {limit}")
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (numbers, limit) = text.rsplit_once(' ')?;
+        let numbers = numbers.split(' ').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>()?;
+        let &[candidate, requests, per_request, in_scheduler, lock_wait, busy_permille, iops] = &numbers[..]
+        else {
+            return None;
+        };
+        Some(Self {
+            candidate: usize::try_from(candidate).ok()?,
+            requests,
+            per_request: Duration::from_ns(per_request),
+            in_scheduler: Duration::from_ns(in_scheduler),
+            lock_wait: Duration::from_ns(lock_wait),
+            busy_permille,
+            iops,
+            limit: Limit::read(limit)?,
+        })
+    }
+}
+
 /// The cost of a load under one scheduler, in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
@@ -79,6 +120,11 @@ pub struct Cost {
     pub limit: Limit,
 }
 
+/// The runs that all costs take, by the work of the load: three of each scheduler, of which one has twice the
+/// jobs.
+pub(super) const RUNS: u64 = 16;
+/// The cost is that of a second after the last job has begun: it is a mean over a hundred thousand requests.
+const SPAN: Duration = Duration::from_secs(1);
 /// By this factor processors and locks are faster in the first trial.
 const QUICKER: u64 = 10;
 /// A gain of more than that, in percent, is one of the processors.
@@ -94,22 +140,28 @@ pub(super) fn is_told(question: &Question, facts: &Facts) -> bool {
 }
 
 /// What the schedulers that a kernel has cost, without tunables, in the order of the candidates.
-pub(super) fn costs(
-    question: &Question,
-    load: &Load,
-    candidates: &[Candidate],
-    seed: u64,
-) -> Result<Vec<Cost>> {
-    let plain = |c: &Candidate| c.place == Place::Kernel && c.set.is_empty();
-    let all = candidates.iter().enumerate().filter(|(_, c)| plain(c));
-    all.map(|(index, c)| cost(index, &question.scenario(load, c, seed))).collect()
+pub(super) fn costs(asked: &Asked<'_>, seed: u64) -> std::result::Result<Vec<Cost>, Stopped> {
+    let candidates = &asked.chosen.all;
+    let plain = |c: &usize| candidates[*c].place == Place::Kernel && candidates[*c].set.is_empty();
+    let all: Vec<usize> = (0..candidates.len()).filter(plain).collect();
+    let name = |i: usize| format!("cost of {} {seed}", candidates[all[i]].name());
+    let begun = asked.load.jobs.jobs.iter().map(|j| j.startdelay + j.wave_delay).max().unwrap_or_default();
+    let span = asked.load.span.min(begun + SPAN);
+    let costs = asked.runs.each(all.len(), name, |i| {
+        let whole = asked.question.scenario(&asked.load, &candidates[all[i]], seed);
+        cost(all[i], &Scenario { time_max: Some(span), ..whole })
+    })?;
+    // A result that was kept may be of another order of the candidates.
+    Ok(costs.into_iter().zip(all).map(|(cost, candidate)| Cost { candidate, ..cost }).collect())
 }
 
-fn cost(candidate: usize, scenario: &Scenario) -> Result<Cost> {
+/// The cost, and the work of the runs that it took.
+fn cost(candidate: usize, scenario: &Scenario) -> Result<(Cost, Duration)> {
     let o = simulate(scenario)?;
     let requests = o.disk.issued.max(1);
     let part = |time: Duration| time / requests;
-    Ok(Cost {
+    let (limit, of_limit) = limit(scenario, &o)?;
+    let cost = Cost {
         candidate,
         requests: o.disk.issued,
         per_request: part(for_requests(&o)),
@@ -117,8 +169,9 @@ fn cost(candidate: usize, scenario: &Scenario) -> Result<Cost> {
         lock_wait: part(o.cpu.lock_wait),
         busy_permille: permille(o.cpu.total(), o.elapsed * u64::from(o.cpus)),
         iops: rate(o.disk.issued, o.elapsed),
-        limit: limit(scenario, &o)?,
-    })
+        limit,
+    };
+    Ok((cost, work(&o) + of_limit))
 }
 
 /// Processor time that requests took, without what programs computed.
@@ -130,20 +183,20 @@ fn permille(part: Duration, all: Duration) -> u64 {
     rate(part.as_ns(), all) / 1_000_000
 }
 
-/// What holds a load back that gave this.
-fn limit(scenario: &Scenario, o: &Outcome) -> Result<Limit> {
+/// What holds a load back that gave this, and the work of finding it out.
+fn limit(scenario: &Scenario, o: &Outcome) -> Result<(Limit, Duration)> {
     let moved = |o: &Outcome| rate(o.clients.iter().map(|c| c.bytes()).sum(), o.elapsed);
     let is_more = |a: u64, b: u64, pct: u64| u128::from(a) * 100 > u128::from(b) * u128::from(100 + pct);
     let mut quick = Scenario { host: quicker(&scenario.host), ..scenario.clone() };
-    let now = moved(o);
-    let with_quick = moved(&simulate(&quick)?);
-    if is_more(with_quick, now, GAIN_PCT) {
+    let with_quick = simulate(&quick)?;
+    if is_more(moved(&with_quick), moved(o), GAIN_PCT) {
         let is_full = permille(o.disk.lock_held, o.elapsed) >= FULL_PERMILLE;
-        return Ok(if is_full { Limit::Lock } else { Limit::Processor });
+        return Ok((if is_full { Limit::Lock } else { Limit::Processor }, work(&with_quick)));
     }
     quick.jobs.jobs.iter_mut().for_each(|j| j.numjobs = j.numjobs.saturating_mul(2));
-    let doubled = moved(&simulate(&quick)?);
-    Ok(if is_more(doubled, with_quick, ROOM_PCT) { Limit::Nothing } else { Limit::Drive })
+    let doubled = simulate(&quick)?;
+    let has_room = is_more(moved(&doubled), moved(&with_quick), ROOM_PCT);
+    Ok((if has_room { Limit::Nothing } else { Limit::Drive }, work(&with_quick) + work(&doubled)))
 }
 
 /// The host with processors and locks that are [`QUICKER`] times as quick.

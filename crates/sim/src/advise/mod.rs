@@ -22,7 +22,8 @@
 //! are reported as ratios again.
 //!
 //! *No difference* is said where the interval lies within [`EQUAL`] of 1, whatever its significance: the
-//! models are not better than that.
+//! models are not better than that. For the same reason a change is advised only where the whole interval is
+//! beyond [`EQUAL`].
 //!
 //! **A race** ([`race`]) ends the runs of those early that cannot win. Picking the best of many noisy figures
 //! flatters it, so the reported figures are those of fresh seeds. Of those within 2.5 % of the best the
@@ -46,17 +47,20 @@
 //= A. Law, "Simulation modeling and analysis", chapters 10 and 11 (paired comparison, common random numbers)
 
 mod apply;
+mod at_once;
 pub mod book;
 mod candidates;
 pub mod cost;
 mod explain;
 pub mod race;
 mod remedy;
+mod runs;
 mod so_far;
 pub mod statistics;
 mod verdict;
 
 pub use apply::{Step, kernel_values, steps, steps_to_stay};
+pub use at_once::AtOnce;
 pub use book::{Book, Comparison, EQUAL, Fared, Floor, Run};
 pub use candidates::{Candidate, Place, kernels_default};
 pub use cost::{Cost, Limit};
@@ -71,17 +75,17 @@ use crate::host::Host;
 use crate::idled::IdledForLimit;
 use crate::job::{JobFile, Kind};
 use crate::metrics::{Outcome, Result};
-use crate::resumable::{self, Keep};
-use crate::satisfaction::{Alone, Emphasis, Load, got};
+use crate::resumable::Keep;
+use crate::satisfaction::{Alone, Emphasis, Load, Solo, got};
 use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::preset;
 use fairhead_core::sched::catalogue::Named;
 use fairhead_device::{Device, DeviceParams, Facts};
-use race::{FIRST_SEEDS, Rules, confirming};
+use race::{CONFIRM_MAX, FIRST_SEEDS, Rules, confirming};
+use runs::Runs;
 use so_far::Ran;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The work that a second of the budget stands for. Two cores do twice as much; [`work`] is up to twice too
 /// low.
@@ -96,6 +100,7 @@ const REQUEST_NS: u64 = 500;
 const PAGE_NS: u64 = 40;
 const DESTAGE_NS: u64 = 1200;
 const CLIENT_NS: u64 = 100_000;
+const TOUCH_NS: u64 = 60;
 
 /// Returns the cost of a run, reckoned from what it did and not from a clock, so that it is the same
 /// everywhere.
@@ -107,13 +112,11 @@ pub fn work(o: &Outcome) -> Duration {
         o.events * EVENT_NS
             + requests * REQUEST_NS
             + pages * PAGE_NS
+            + o.cache.touched * TOUCH_NS
             + o.disk.counters.destages * DESTAGE_NS
             + o.clients.len() as u64 * CLIENT_NS,
     )
 }
-
-/// Candidates for whose first round and confirmation a load is cut short, if the budget is not enough.
-const CANDIDATES_WANTED: u64 = 8;
 
 /// A job is not cut shorter than that: a time slice is tenths of a second.
 const RUNTIME_MIN: Duration = Duration::from_secs(1);
@@ -197,6 +200,9 @@ pub struct Advice {
     /// The processor time that a kernel's schedulers cost, with the seed of the explanation; empty where that
     /// is not modelled, or hardly anything.
     pub costs: Vec<Cost>,
+    /// What all jobs beginning at once would change; nothing where they do, or where the answer is the same.
+    pub at_once: Option<AtOnce>,
+    spent: Duration,
 }
 
 impl Advice {
@@ -217,17 +223,17 @@ impl Advice {
         self.plain.clone().skip(1).max_by(|a, b| satisfied(*a).total_cmp(&satisfied(*b)))
     }
 
+    /// The cost of all runs, those of jobs alone and of the explanation included.
+    #[must_use]
+    pub const fn work(&self) -> Duration {
+        self.spent
+    }
+
     /// How many rounds the longest race had, and why it ended.
     #[must_use]
     pub fn rounds(&self) -> (u32, End) {
         let first = &self.races[0];
         (first.rounds, first.end)
-    }
-
-    /// The cost of all runs.
-    #[must_use]
-    pub fn work(&self) -> Duration {
-        self.races.iter().fold(Duration::ZERO, |sum, race| sum + race.work)
     }
 }
 
@@ -286,7 +292,12 @@ pub fn answer(
     let default = question.against.map_or_else(|| preset(kernels_default(&facts)).map(Named::from), Some);
     let default = default.expect("a built-in scheduler");
     let chosen = candidates::choose(&question.jobs, &facts, &default, question.only.as_deref());
-    let mut asked = Asked::new(question, chosen, (threads, keep, stage))?;
+    let so_far = SoFar::nothing(question, &chosen.all);
+    let mut asked = match Asked::new(question, chosen, Runs::new(threads, keep), stage) {
+        Ok(asked) => asked,
+        Err(Stopped::Over) => return Ok(Answer::SoFar(Box::new(so_far))),
+        Err(Stopped::Failed(e)) => return Err(e),
+    };
     match asked.race(&facts) {
         Ok(advice) => Ok(Answer::Whole(Box::new((asked.question, advice)))),
         Err(Stopped::Over) => Ok(Answer::SoFar(Box::new(asked.so_far()))),
@@ -328,34 +339,37 @@ struct Asked<'a> {
     shortened: Option<u64>,
     /// Each run that has finished.
     ran: Vec<Ran>,
-    threads: usize,
-    keep: &'a dyn Keep,
+    runs: Runs<'a>,
     stage: &'a (dyn Fn(Stage) + Sync),
-    spent: AtomicU64,
 }
 
 impl<'a> Asked<'a> {
     fn new(
         question: &Question,
         chosen: candidates::Chosen,
-        (threads, keep, stage): (usize, &'a dyn Keep, &'a (dyn Fn(Stage) + Sync)),
-    ) -> Result<Self> {
+        mut runs: Runs<'a>,
+        stage: &'a (dyn Fn(Stage) + Sync),
+    ) -> std::result::Result<Self, Stopped> {
         let mut question = question.clone();
-        let shortened = shorten_to_budget(&mut question, &chosen)?;
-        let span = span(&question, &chosen, threads)?;
+        let shortened = shorten_to_budget(&mut question, &chosen, &runs)?;
+        runs.cut(length(&question.jobs));
+        let span = span(&question, &chosen, &runs)?;
         let load = Load::new(&question.jobs, span, &question.emphasis);
-        let spent = AtomicU64::new(0);
         let base = question.scenario(&load, &chosen.all[0], question.seed);
-        let alone = Alone::measure(&load, &base, threads, &|o| {
-            spent.fetch_add(work(o).as_ns(), Ordering::Relaxed);
+        let solos = Solo::all(&load);
+        let name = |i: usize| format!("{} {}", solos[i].name(), question.seed);
+        let alone = runs.each(solos.len(), name, |i| {
+            let (got, outcome) = solos[i].run(&load, &base)?;
+            Ok((got, work(&outcome)))
         })?;
+        let alone = Alone::of(&load, &alone);
         let named = match &question.emphasis {
             Emphasis::Job(name) => question.jobs.jobs.iter().position(|j| j.name == *name),
             _ => None,
         };
         let book = Book::new(&load.parties, named, chosen.all.len());
         let ran = Vec::new();
-        Ok(Self { question, load, alone, chosen, book, shortened, ran, threads, keep, stage, spent })
+        Ok(Self { question, load, alone, chosen, book, shortened, ran, runs, stage })
     }
 
     fn so_far(self) -> SoFar {
@@ -365,12 +379,12 @@ impl<'a> Asked<'a> {
     /// Runs the races, and explains what came of them.
     fn race(&mut self, facts: &Facts) -> std::result::Result<Advice, Stopped> {
         let plain: Vec<usize> = self.chosen.plain.clone().collect();
-        let mut races = vec![self.run_race(&plain)?];
+        let mut races = vec![self.run_race(&plain, CONFIRM_MAX)?];
         let mut winner = races[0].winner;
         let tuned = self.chosen.tuned_of(winner);
         if !tuned.is_empty() {
             let entrants: Vec<usize> = std::iter::once(winner).chain(tuned).collect();
-            races.push(self.run_race(&entrants)?);
+            races.push(self.run_race(&entrants, CONFIRM_MAX)?);
             let with_tunables = races[1].winner;
             // What is compared with the winner may still fall below a floor beside what is in use.
             if self.book.floor(with_tunables, 0).is_none() {
@@ -381,37 +395,36 @@ impl<'a> Asked<'a> {
         let mut better_own = None;
         if !own.is_empty() {
             let entrants: Vec<usize> = std::iter::once(winner).chain(own).collect();
-            let race = self.run_race(&entrants)?;
+            // They are named in one line: what a round leaves open stays so.
+            let race = self.run_race(&entrants, confirming(1))?;
             better_own = Some(race.winner).filter(|w| *w != winner);
             races.push(race);
         }
         self.advice(facts, races, winner, better_own)
     }
 
-    /// Runs a race between candidates, the first of which is the base.
-    fn run_race(&mut self, entrants: &[usize]) -> std::result::Result<Race, Stopped> {
-        let Self { question, load, alone, chosen, book, ran, threads, keep, stage, spent, .. } = self;
-        let rules = Rules { work: question.work, rounds: question.rounds, seed: question.seed };
-        let length = length(&question.jobs);
+    /// Runs a race between candidates, the first of which is the base, with at most so many fresh seeds.
+    fn run_race(&mut self, entrants: &[usize], fresh: u32) -> std::result::Result<Race, Stopped> {
+        let Self { question, load, alone, chosen, book, ran, runs, stage, .. } = self;
+        let rounds = if fresh < CONFIRM_MAX { Some(1) } else { question.rounds };
+        let work = question.work.saturating_sub(runs.spent());
+        let rules = Rules { work, rounds, fresh, seed: question.seed };
         race::race(book, entrants, &rules, &mut |round, todo| {
-            let done = |done| {
-                let work = Duration::from_ns(spent.load(Ordering::Relaxed));
-                stage(Stage { round, runs: todo.len(), done, work });
-            };
-            let name = |i: usize| format!("{length} {} {}", chosen.all[todo[i].0].name(), todo[i].1);
-            let runs = resumable::map(todo.len(), *threads, *keep, &done, name, |i| {
+            let done = |done| stage(Stage { round, runs: todo.len(), done, work: runs.spent() });
+            let name = |i: usize| format!("{} {}", chosen.all[todo[i].0].name(), todo[i].1);
+            let made = runs.begun(todo.len(), &done, name, |i| {
                 let (candidate, seed) = todo[i];
                 let outcome = simulate(&question.scenario(load, &chosen.all[candidate], seed))?;
                 let run = judged(load, alone, &outcome);
-                spent.fetch_add(run.work.as_ns(), Ordering::Relaxed);
-                Ok(run)
+                let work = run.work;
+                Ok((run, work))
             });
-            let finished = todo.iter().zip(&runs).filter_map(|(&(c, seed), run)| match run {
+            let finished = todo.iter().zip(&made).filter_map(|(&(c, seed), run)| match run {
                 Some(Ok(run)) => Some((c, seed, run.clone())),
                 _ => None,
             });
             ran.extend(finished);
-            runs.into_iter().map(|run| run.ok_or(Stopped::Over)?.map_err(Stopped::Failed)).collect()
+            made.into_iter().map(|run| run.ok_or(Stopped::Over)?.map_err(Stopped::Failed)).collect()
         })
     }
 
@@ -424,11 +437,7 @@ impl<'a> Asked<'a> {
         better_own: Option<usize>,
     ) -> std::result::Result<Advice, Stopped> {
         let seed = race::seeds(self.question.seed, "advise.confirm", 1)[0];
-        let costs = if cost::is_told(&self.question, facts) {
-            cost::costs(&self.question, &self.load, &self.chosen.all, seed)?
-        } else {
-            Vec::new()
-        };
+        let costs = if cost::is_told(&self.question, facts) { cost::costs(self, seed)? } else { Vec::new() };
         let mut advice = Advice {
             candidates: self.chosen.all.clone(),
             plain: self.chosen.plain.clone(),
@@ -446,18 +455,31 @@ impl<'a> Asked<'a> {
             idled: None,
             remedy: None,
             costs,
+            at_once: None,
+            spent: Duration::ZERO,
         };
         advice.told = self.tell(&advice, seed)?;
         if self.question.jobs.cgroups.len() > 1 {
-            let run = simulate(&self.question.scenario(&self.load, &self.chosen.all[winner], seed))?;
-            advice.idled = IdledForLimit::of(&run);
+            advice.idled = IdledForLimit::of(&self.run(winner, seed)?);
         }
         advice.remedy = self.remedy(&advice, facts)?;
+        advice.at_once = at_once::find(self, winner)?;
+        advice.spent = self.runs.spent();
         Ok(advice)
     }
 
+    /// A run whose outcome is looked into, and not kept.
+    fn run(&self, candidate: usize, seed: u64) -> std::result::Result<Outcome, Stopped> {
+        if self.runs.is_over() {
+            return Err(Stopped::Over);
+        }
+        let outcome = simulate(&self.question.scenario(&self.load, &self.chosen.all[candidate], seed))?;
+        self.runs.count(work(&outcome));
+        Ok(outcome)
+    }
+
     /// Where the time of the job went whose satisfaction differs most, in a pair of runs.
-    fn tell(&self, advice: &Advice, seed: u64) -> Result<Option<Told>> {
+    fn tell(&self, advice: &Advice, seed: u64) -> std::result::Result<Option<Told>, Stopped> {
         let other = advice.compared();
         if other == 0 {
             return Ok(None);
@@ -465,32 +487,38 @@ impl<'a> Asked<'a> {
         let change = |job: usize| libm::fabs(libm::log(advice.book.against(other, 0).jobs[job].ratio));
         let judged = (0..self.load.parties.len()).filter(|&j| !self.load.parties[j].is_idle_class);
         let Some(job) = judged.max_by(|a, b| change(*a).total_cmp(&change(*b))) else { return Ok(None) };
-        let clients: Vec<usize> = self
-            .load
-            .jobs
-            .clients()
-            .enumerate()
-            .filter_map(|(i, c)| (c.job_index == job).then_some(i))
-            .collect();
+        let clients = self.load.jobs.clients().enumerate();
+        let clients: Vec<usize> = clients.filter_map(|(i, c)| (c.job_index == job).then_some(i)).collect();
         let is_tail = self.load.parties[job].kind == Kind::Waiting;
-        let mut tails = [None, None];
-        let mut reports = Vec::new();
-        for (i, c) in [0, other].into_iter().enumerate() {
+        let books = crate::parallel::map(2, self.runs.threads, &|_| {}, |i| {
+            let c = [0, other][i];
             let scenario = self.question.scenario(&self.load, &self.chosen.all[c], seed);
-            if is_tail {
-                let amount = got(&self.load, job, &simulate(&scenario)?).amount;
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds")]
-                let tail = Duration::from_ns((amount * 1e9) as u64);
-                tails[i] = Some(tail);
-                reports.push(crate::why::explain_up_to(&scenario, &clients, tail)?.1);
-            } else {
-                reports.push(crate::why::explain(&scenario, &clients)?.1);
+            if !is_tail {
+                let (outcome, report) = crate::why::explain(&scenario, &clients)?;
+                self.runs.count(work(&outcome));
+                return Ok((None, report));
             }
-        }
+            let tail = self.tail(c, job, seed)?;
+            let (outcome, report) = crate::why::explain_up_to(&scenario, &clients, tail)?;
+            self.runs.count(work(&outcome));
+            Ok((Some(tail), report))
+        });
+        let mut books = books.into_iter().collect::<std::result::Result<Vec<_>, Stopped>>()?;
+        let (after, before) = (books.pop().expect("two books"), books.pop().expect("two books"));
         let names = [0, other].map(|c| self.chosen.all[c].name());
-        let after = reports.pop().expect("two reports");
-        let before = reports.pop().expect("two reports");
-        Ok(Some(explain(&names, other, tails, before, after)))
+        Ok(Some(explain(&names, other, [before.0, after.0], before.1, after.1)))
+    }
+
+    /// The 99th percentile of a job under a candidate with a seed, which the confirmation may have run.
+    fn tail(&self, candidate: usize, job: usize, seed: u64) -> std::result::Result<Duration, Stopped> {
+        let ran = self.ran.iter().find(|(c, s, _)| (*c, *s) == (candidate, seed));
+        let amount = match ran {
+            Some((_, _, run)) => run.jobs[job].amount,
+            None => got(&self.load, job, &self.run(candidate, seed)?).amount,
+        };
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds")]
+        let tail = Duration::from_ns((amount * 1e9) as u64);
+        Ok(tail)
     }
 
     /// A limit, on flash, where the winner is no scheduler, or what is in use for want of anything better.
@@ -518,7 +546,11 @@ pub fn judged(load: &Load, alone: &Alone, outcome: &Outcome) -> Run {
 
 /// The span over which the load is judged: what its options say, or else as long as it takes under the
 /// slowest of the plain candidates, at most [`SPAN_MAX`].
-fn span(question: &Question, chosen: &candidates::Chosen, threads: usize) -> Result<Duration> {
+fn span(
+    question: &Question,
+    chosen: &candidates::Chosen,
+    runs: &Runs<'_>,
+) -> std::result::Result<Duration, Stopped> {
     if let Some(span) = Load::span_of(&question.jobs) {
         return Ok(span);
     }
@@ -528,26 +560,34 @@ fn span(question: &Question, chosen: &candidates::Chosen, threads: usize) -> Res
         SPAN_MAX
     };
     let plain = &chosen.all[chosen.plain.clone()];
-    let took = crate::parallel::map(plain.len(), threads, &|_| {}, |i| {
-        Ok(simulate(&question.of(&question.jobs, &plain[i], question.seed, most))?.elapsed)
-    });
-    let longest = took.into_iter().collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(most);
-    Ok(longest.max(Duration::from_ms(1)))
+    let name = |i: usize| format!("span of {} {}", plain[i].name(), question.seed);
+    let took = runs.each(plain.len(), name, |i| {
+        let outcome = simulate(&question.of(&question.jobs, &plain[i], question.seed, most))?;
+        Ok((outcome.elapsed, work(&outcome)))
+    })?;
+    Ok(took.into_iter().max().unwrap_or(most).max(Duration::from_ms(1)))
 }
 
 /// Longer than any recorded load; a replay that does not end is cut off here.
 const TRACE_MAX: Duration = Duration::from_secs(3600);
 
 /// Cuts run times where the budget is not enough. Returns to what part, in thousandths.
-fn shorten_to_budget(question: &mut Question, chosen: &candidates::Chosen) -> Result<Option<u64>> {
+fn shorten_to_budget(
+    question: &mut Question,
+    chosen: &candidates::Chosen,
+    runs: &Runs<'_>,
+) -> std::result::Result<Option<u64>, Stopped> {
     let jobs = &question.jobs;
     let has_start = jobs.jobs.iter().any(|j| crate::satisfaction::kind(jobs, j) == Kind::Start);
     if has_start || Load::span_of(jobs).is_none() {
         return Ok(None);
     }
-    let first = simulate(&question.of(jobs, &chosen.all[0], question.seed, TRACE_MAX))?;
-    let wanted = CANDIDATES_WANTED * u64::from(FIRST_SEEDS) + 3 * u64::from(confirming(1));
-    let cost = u128::from(work(&first).as_ns()) * u128::from(wanted);
+    let name = |_| format!("whole {} {}", chosen.all[0].name(), question.seed);
+    let first = runs.each(1, name, |_| {
+        let cost = work(&simulate(&question.of(jobs, &chosen.all[0], question.seed, TRACE_MAX))?);
+        Ok((cost, cost))
+    })?[0];
+    let cost = u128::from(first.as_ns()) * u128::from(runs_wanted(question, chosen));
     let permille = u64::try_from(u128::from(question.work.as_ns()) * 1000 / cost.max(1)).unwrap_or(u64::MAX);
     let has_runtime = jobs.jobs.iter().any(|j| j.runtime.is_some_and(|r| r > RUNTIME_MIN));
     if permille >= 1000 || !has_runtime {
@@ -555,6 +595,15 @@ fn shorten_to_budget(question: &mut Question, chosen: &candidates::Chosen) -> Re
     }
     shorten(&mut question.jobs, permille);
     Ok(Some(permille))
+}
+
+/// The number of runs of an answer that is clear after one round: a round of all candidates, the confirmation
+/// of three, two jobs alone for the work of one run, two books, and on flash the limits and the costs.
+fn runs_wanted(question: &Question, chosen: &candidates::Chosen) -> u64 {
+    let jobs = question.jobs.jobs.len() as u64;
+    let own = chosen.all.len() as u64 * u64::from(FIRST_SEEDS) + 3 * u64::from(confirming(1)) + jobs + 2;
+    let of_flash = if question.host.cores.is_some() { remedy::RUNS + cost::RUNS } else { 0 };
+    own + of_flash
 }
 
 /// Tells runs of a load that was cut from others of the same: its run times added up.

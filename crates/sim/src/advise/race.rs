@@ -14,8 +14,8 @@
 //! tests make it up. Runs that the book has already are not run again, so a candidate may enter several
 //! races.
 
-use super::book::{Book, EQUAL, Floor, NEAR, Run};
-use super::statistics::{Finding, Mean, Ratio};
+use super::book::{Book, EQUAL, Floor, NEAR, Run, SURE};
+use super::statistics::{Mean, Ratio};
 use crate::rng::Rng;
 use fairhead_core::Duration;
 
@@ -28,10 +28,7 @@ pub const ROUNDS_MAX: u32 = 5;
 const CONFIRM_MIN: u32 = 6;
 /// The most, which is also where a confirmation ends that leaves the answer open: from 24 on, t hardly
 /// changes.
-const CONFIRM_MAX: u32 = 24;
-/// How sure one has to be to let a candidate go. Twenty candidates with as many chances to be let go wrongly:
-/// 99 %.
-const SURE: f64 = 0.99;
+pub const CONFIRM_MAX: u32 = 24;
 /// If no more than this many are left, only evidence removes one.
 const KEPT: usize = 4;
 
@@ -64,6 +61,8 @@ pub struct Rules {
     pub work: Duration,
     /// The number of rounds, unless it is settled before. `None`: the budget decides.
     pub rounds: Option<u32>,
+    /// The most fresh seeds of the confirmation.
+    pub fresh: u32,
     /// The seed that the seeds of the runs are drawn from.
     pub seed: u64,
 }
@@ -153,14 +152,15 @@ pub fn race<E>(
     let fresh_seeds = seeds(rules.seed, "advise.confirm", CONFIRM_MAX);
     let mut running = Running { book, race, race_seeds, fresh_seeds };
     running.rounds(rules, run)?;
-    let mut count = confirming(running.race.rounds);
+    let most = rules.fresh.clamp(CONFIRM_MIN, CONFIRM_MAX);
+    let mut count = confirming(running.race.rounds).min(most);
     loop {
         let finalists = running.finalists();
         running.bring_to(Part::Fresh, &finalists, count, run)?;
-        if !running.is_open() || count >= CONFIRM_MAX {
+        if !running.is_open() || count >= most {
             break;
         }
-        count = (2 * count).min(CONFIRM_MAX);
+        count = (2 * count).min(most);
     }
     let winner = running.winner();
     running.race.winner = running.candidate(winner);
@@ -182,7 +182,7 @@ impl Running<'_> {
             if self.race.rounds == most {
                 return Ok(());
             }
-            if rules.rounds.is_none() && self.next_costs() > rules.work {
+            if rules.rounds.is_none() && self.next_costs(rules.fresh) > rules.work {
                 self.race.end = End::Budget;
                 return Ok(());
             }
@@ -233,10 +233,10 @@ impl Running<'_> {
     }
 
     /// The entrants that are confirmed: the base, the best, the leader, and the first four that contend.
-    /// Where none is ahead of the base by more than is worth a change, nothing is to be confirmed.
+    /// Where none is ahead of the base by half of what is worth a change, nothing is to be confirmed.
     fn finalists(&self) -> Vec<usize> {
         let mean = |e: usize| Mean::of(&self.logs(e)).mean;
-        let is_ahead = mean(self.race.best) - mean(0) > libm::log(NEAR);
+        let is_ahead = self.contenders().into_iter().any(|e| mean(e) - mean(0) > libm::log(NEAR));
         let mut all = vec![0];
         if is_ahead {
             all.extend([self.race.best, self.race.leader]);
@@ -275,10 +275,12 @@ impl Running<'_> {
     fn let_go(&mut self) {
         let round = self.race.rounds;
         for e in self.contenders() {
-            self.race.let_go[e] = self.floor(e).map(|(job, floor)| LetGo::Barred(job, floor, round));
+            let barred = self.book.surely_barred(self.candidate(e), self.candidate(0));
+            self.race.let_go[e] = barred.map(|(job, floor)| LetGo::Barred(job, floor, round));
         }
-        // The base is never barred; but once let go it leads no more.
+        // The base is never barred; but once let go it leads no more. What a floor bars so far does not lead.
         let mut ranked = self.contenders();
+        ranked.retain(|&e| self.floor(e).is_none());
         if ranked.is_empty() {
             ranked.push(0);
         }
@@ -304,24 +306,28 @@ impl Running<'_> {
         }
     }
 
-    /// Whether more runs would change nothing: all that are left are equal to the leader, and it is certain
-    /// whether the leader is worth a change.
+    /// Whether more runs would change nothing: it is certain whether the leader is worth a change, no other
+    /// is better than the leader by what is worth one, and none that is plainer may be as good.
     fn is_settled(&self) -> bool {
-        let others_are_equal = self.contenders().iter().all(|&e| e == self.race.leader || self.is_equal(e));
+        let (equal, leader) = (libm::log(EQUAL), self.race.leader);
+        let is_out = |&e: &usize| {
+            let (low, _) = self.behind(e);
+            e == leader || self.is_equal(e) || -low < equal && (e > leader || low > 0.0)
+        };
         let (low, high) = self.behind(0);
-        let is_sure = low > libm::log(NEAR) || high < libm::log(NEAR);
-        others_are_equal && (self.race.leader == 0 || is_sure)
+        let is_sure = leader == 0 || low > equal || high < equal;
+        is_sure && self.contenders().iter().filter(|&&e| e != 0).all(is_out)
     }
 
     /// Returns the work after one more round and the longest confirmation, estimated from the runs so far.
-    fn next_costs(&self) -> Duration {
+    fn next_costs(&self, fresh: u32) -> Duration {
         let per_run = |&e: &usize| {
             let runs = &self.book.standings[self.candidate(e)].race;
             runs.iter().fold(Duration::ZERO, |sum, r| sum + r.work) / (runs.len() as u64).max(1)
         };
         let sum = |all: Vec<usize>| all.iter().map(per_run).fold(Duration::ZERO, |sum, w| sum + w);
         let more = u64::from(seeds_after(self.race.rounds + 1) - seeds_after(self.race.rounds));
-        self.race.work + sum(self.running()) * more + sum(self.finalists()) * u64::from(CONFIRM_MAX)
+        self.race.work + sum(self.running()) * more + sum(self.finalists()) * u64::from(fresh)
     }
 
     /// How satisfied the load is under a finalist, as a logarithm: the mean over all seeds that it ran.
@@ -351,11 +357,10 @@ impl Running<'_> {
         proven.into_iter().chain([0]).filter(|&e| is_as_good(e)).min().unwrap_or(best)
     }
 
-    /// The finalists that are surely better than the base by more than is worth a change, and that no floor
+    /// The finalists that are surely better than the base by more than the models may err, and that no floor
     /// bars.
     fn proven(&self) -> Vec<usize> {
-        let is_better = |s: Ratio| s.low > NEAR && s.finding(EQUAL) != Finding::NoDifference;
-        let is_proven = |&e: &usize| e != 0 && self.floor(e).is_none() && is_better(self.against(e, 0));
+        let is_proven = |&e: &usize| e != 0 && self.floor(e).is_none() && self.against(e, 0).low > EQUAL;
         self.finalists().into_iter().filter(is_proven).collect()
     }
 
@@ -371,17 +376,26 @@ impl Running<'_> {
         is_near || self.against(entrant, best).high >= 1.0
     }
 
-    /// Whether more fresh seeds might change the answer: one looks better than the base and is not proven, or
-    /// one is equal to the best only because its interval is wide.
+    /// Whether more fresh seeds might change the answer: one looks better than the base and is not proven, one
+    /// that looks better than all others is barred and not surely so, or one is equal to the best only because
+    /// its interval is wide.
     fn is_open(&self) -> bool {
         let proven = self.proven();
-        let Some(best) = self.best_of(&proven) else {
-            let looks_better = |s: Ratio| s.ratio > NEAR && s.high > EQUAL && s.low <= NEAR;
+        let best = self.best_of(&proven);
+        let is_ahead = |e: usize| self.final_mean(e) - self.final_mean(best.unwrap_or(0)) > libm::log(EQUAL);
+        let floors =
+            |e: usize| (self.floor(e), self.book.surely_barred(self.candidate(e), self.candidate(0)));
+        let is_near_a_floor = |&e: &usize| e != 0 && is_ahead(e) && matches!(floors(e), (Some(_), None));
+        if self.finalists().iter().any(is_near_a_floor) {
+            return true;
+        }
+        let Some(best) = best else {
+            let looks_better = |s: Ratio| s.ratio > NEAR && s.high > EQUAL && s.low <= EQUAL;
             let is_open = |e: usize| e != 0 && self.floor(e).is_none() && looks_better(self.against(e, 0));
             return self.finalists().into_iter().any(is_open);
         };
         let is_wide = |s: Ratio| s.high >= 1.0 && s.low < 1.0 / EQUAL;
-        let is_unclear = |&e: &usize| e != best && is_wide(self.against(e, best));
+        let is_unclear = |&e: &usize| e < best && is_wide(self.against(e, best));
         proven.iter().any(is_unclear)
     }
 }

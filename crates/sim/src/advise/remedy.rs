@@ -15,12 +15,11 @@
 //! What it does not do: search for the best limit, which three levels bracket; or simulate `io.cost`, which
 //! the advice names beside it.
 
-use super::book::{Comparison, EQUAL, Run};
+use super::book::{Comparison, EQUAL};
 use super::statistics::Finding;
 use super::{Asked, Stopped, judged};
 use crate::job::{Cgroup, JobFile, Kind, Setting};
 use crate::metrics::{Outcome, rate};
-use crate::resumable;
 use crate::satisfaction::Load;
 use crate::{Scenario, simulate};
 use std::num::NonZeroU64;
@@ -31,6 +30,9 @@ const LEVELS: [u64; 3] = [800, 500, 250];
 
 /// As many seeds as the shortest confirmation.
 const SEEDS: usize = 6;
+
+/// The runs that it takes.
+pub(super) const RUNS: u64 = (LEVELS.len() * SEEDS) as u64;
 
 /// The group that a limited run puts the others into.
 const GROUP: &str = "fairhead-limited";
@@ -118,23 +120,19 @@ pub(super) fn find(asked: &Asked<'_>, candidate: usize, seeds: &[u64]) -> Result
     if others.is_empty() || count == 0 {
         return Ok(None);
     }
-    let free = simulate(&asked.question.scenario(load, of, seeds[0]))?;
-    let limits = limits(&others, &free);
+    let limits = limits(&others, &asked.run(candidate, seeds[0])?);
     let name = |i: usize| {
         let (limit, seed) = (&limits[i / count], seeds[i % count]);
-        let length = super::length(&asked.question.jobs);
-        format!("{length} {}, limited to {} {seed}", of.name(), limit.permille)
+        format!("{}, limited to {} {seed}", of.name(), limit.permille)
     };
-    let runs = resumable::map(limits.len() * count, asked.threads, asked.keep, &|_| {}, name, |i| {
+    let runs = asked.runs.each(limits.len() * count, name, |i| {
         let (limit, seed) = (&limits[i / count], seeds[i % count]);
         let jobs = limit.apply(&load.jobs, &others);
         let scenario = Scenario { jobs, ..asked.question.scenario(load, of, seed) };
-        Ok(judged(load, &asked.alone, &simulate(&scenario)?))
-    });
-    let runs: Vec<Run> = runs
-        .into_iter()
-        .map(|run| run.ok_or(Stopped::Over)?.map_err(Stopped::Failed))
-        .collect::<Result<_, _>>()?;
+        let run = judged(load, &asked.alone, &simulate(&scenario)?);
+        let work = run.work;
+        Ok((run, work))
+    })?;
     let tried = limits.iter().zip(runs.chunks(count)).map(|(limit, runs)| Remedy {
         candidate,
         jobs: others.clone(),

@@ -6,7 +6,7 @@
 //! confirmed on fresh seeds, so the best of many flatters itself: it is a hint, not advice.
 
 use super::book::{Book, Comparison, Run};
-use super::{Advice, Candidate, Question};
+use super::{Advice, Candidate, Question, SPAN_MAX};
 use crate::satisfaction::Load;
 
 /// Advice, or what is known of it after an interruption.
@@ -49,6 +49,13 @@ impl SoFar {
         let mut runs = vec![Vec::new(); candidates.len()];
         ran.iter().for_each(|(c, seed, run)| runs[*c].push((*seed, run.clone())));
         Self { load, candidates, book, runs }
+    }
+
+    /// An answer that was interrupted before its first race.
+    pub(super) fn nothing(question: &Question, candidates: &[Candidate]) -> Self {
+        let load = Load::new(&question.jobs, SPAN_MAX, &question.emphasis);
+        let book = Book::new(&load.parties, None, candidates.len());
+        Self::new(load, candidates.to_vec(), book, &[])
     }
 
     /// The candidate's runs of which the first has run the seed, too, and the first's, in pairs.
@@ -117,9 +124,13 @@ mod tests {
 
     #[test]
     fn an_interrupted_race_tells_what_had_finished() {
-        assert!(after(0).ranked().is_empty());
+        // One run of the whole load says what fits the budget; then each job is alone under two schedulers.
+        let before_the_race = 1 + 2 * 2;
+        for runs in 0..=before_the_race {
+            assert!(after(runs).ranked().is_empty(), "{runs}");
+        }
         // One seed of the kernel's three, and another of the first.
-        let so_far = after(4);
+        let so_far = after(before_the_race + 4);
         let ranked = so_far.ranked();
         assert_eq!(ranked.len(), 3, "{ranked:?}");
         assert!(ranked.contains(&0) && so_far.count(0) == 2);

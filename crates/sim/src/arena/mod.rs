@@ -215,7 +215,7 @@ impl Arena {
         let setting = self.place(i).setting;
         let seeds = self.seeds as usize;
         let base = self.scenario(load, setting, 0, 0);
-        let alone = Alone::measure(load, &base, threads, &|_| {})?;
+        let alone = Alone::measure(load, &base, threads)?;
         let runs = parallel::map(self.tuned.len() * seeds, threads, &|_| {}, |n| {
             #[allow(clippy::cast_possible_truncation, reason = "below `seeds`")]
             let outcome = simulate(&self.scenario(load, setting, n / seeds, (n % seeds) as u32))?;

@@ -221,6 +221,7 @@ impl Cache {
 
     /// Notes that the page is used: it is the newest now. Returns its flags.
     pub(super) fn touch(&mut self, file: u32, page: u32) -> Option<u8> {
+        self.stats.touched += 1;
         let f = self.frame(file, page)?;
         let flags = self.frames[f as usize].flags;
         if is_clean(flags) && self.newest != f {
@@ -255,6 +256,7 @@ impl Cache {
     /// The page is newer than the disk from now on, by this group's doing. One that is already is no more
     /// than it was.
     pub(super) fn set_dirty(&mut self, now: Instant, file: u32, page: u32, dirtier: Option<GroupId>) {
+        self.stats.touched += 1;
         match self.flags(file, page) {
             Some(flags) if flags & DIRTY != 0 => return,
             Some(_) => {
@@ -277,12 +279,13 @@ impl Cache {
         }
     }
 
-    /// The first dirty page of the file in `from..to`.
-    pub(super) fn next_dirty(&self, file: u32, from: u32, to: u32) -> Option<u32> {
+    /// The first dirty page of the file in `from..to`; of those that became dirty after a stamp, none.
+    pub(super) fn next_dirty(&self, file: u32, from: u32, to: u32, until: Option<u32>) -> Option<u32> {
         if from >= to {
             return None;
         }
-        self.files[file as usize].dirty.range(from..to).next().copied()
+        let is_old = |page: &u32| until.is_none_or(|until| !self.is_dirty_since(file, *page, until));
+        self.files[file as usize].dirty.range(from..to).copied().find(is_old)
     }
 
     /// A stamp of now, for [`Self::is_dirty_since`].
@@ -504,7 +507,7 @@ mod tests {
         for page in [7, 3, 5, 4] {
             cache.set_dirty(T, 1, page, None);
         }
-        assert_eq!(cache.next_dirty(1, 0, 100), Some(3));
+        assert_eq!(cache.next_dirty(1, 0, 100, None), Some(3));
         cache.write_begun(1, 3, 3);
         assert_eq!((cache.dirty, cache.writeback), (1, 3));
         assert!(cache.wait_for_writes(1, (0, u32::MAX), 42));
@@ -545,6 +548,9 @@ mod tests {
         let is_new = [5, 6, 7].map(|page| cache.is_dirty_since(1, page, before));
         assert_eq!(is_new, [false, true, false]);
         assert!(!cache.is_dirty_since(1, 6, cache.stamp()));
+        // A pass takes the old one alone; without a stamp, both.
+        assert_eq!([0, 6].map(|from| cache.next_dirty(1, from, 100, Some(before))), [Some(5), None]);
+        assert_eq!([0, 6].map(|from| cache.next_dirty(1, from, 100, None)), [Some(5), Some(6)]);
     }
 
     #[test]

@@ -269,7 +269,7 @@ impl Machine<'_> {
     /// Hands in writes for a pass, as far as it goes.
     pub(super) fn write_pass(&mut self, pass: &mut Pass, writer: Writer) -> PassEnd {
         while pass.left > 0 {
-            let Some(first) = self.cache.next_dirty(pass.file, pass.next, pass.end) else {
+            let Some(first) = self.cache.next_dirty(pass.file, pass.next, pass.end, pass.until) else {
                 match pass.wrap_to.take() {
                     // A pass begins where the last one of the file ended and wraps around, so that a growing
                     // file does not keep its beginning from being written.
@@ -278,10 +278,6 @@ impl Machine<'_> {
                 }
                 continue;
             };
-            if pass.until.is_some_and(|until| self.cache.is_dirty_since(pass.file, first, until)) {
-                pass.next = first + 1;
-                continue;
-            }
             if self.cache.flags(pass.file, first).is_some_and(|f| f & WRITEBACK != 0) {
                 if writer.sync {
                     return PassEnd::Busy(first);

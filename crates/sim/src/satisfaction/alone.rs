@@ -24,38 +24,64 @@ pub struct Alone {
     jobs: Vec<Got>,
 }
 
-impl Alone {
-    /// Runs each job of a load alone: `base` says the disk, the host and the seed. With the work of all runs,
-    /// as `work` reckons it.
+/// A run of one job alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Solo {
+    job: usize,
+    scheduler: &'static str,
+}
+
+impl Solo {
+    /// The runs that a load needs: of each job that differs from those before it, under each scheduler.
+    #[must_use]
+    pub fn all(load: &Load) -> Vec<Self> {
+        let jobs = (0..load.jobs.jobs.len()).filter(|&job| first_like(&load.jobs, job) == job);
+        jobs.flat_map(|job| SCHEDULERS.map(|scheduler| Self { job, scheduler })).collect()
+    }
+
+    /// The name of the run among those of its load.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("job {} alone under {}", self.job, self.scheduler)
+    }
+
+    /// Runs the job: `base` says the disk, the host and the seed. Returns what it got, and the run.
     ///
     /// # Errors
     /// If the load does not fit the disk.
-    pub fn measure(
-        load: &Load,
-        base: &Scenario,
-        threads: usize,
-        work: &(dyn Fn(&Outcome) + Sync),
-    ) -> Result<Self> {
-        let firsts: Vec<usize> = (0..load.jobs.jobs.len()).map(|job| first_like(&load.jobs, job)).collect();
-        let mut distinct = firsts.clone();
-        distinct.dedup();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let runs = parallel::map(distinct.len() * SCHEDULERS.len(), threads, &|_| {}, |i| {
-            let (job, scheduler) = (distinct[i / SCHEDULERS.len()], SCHEDULERS[i % SCHEDULERS.len()]);
-            let outcome = simulate(&scenario(load, base, job, scheduler))?;
-            work(&outcome);
-            let number = if is_task(&load.jobs.jobs[job]) { 0 } else { job };
-            let clients: Vec<_> = outcome.clients.iter().filter(|c| c.job == number).collect();
-            Ok(of_clients(load, job, &outcome, &clients))
-        });
-        let runs: Vec<Got> = runs.into_iter().collect::<Result<_>>()?;
+    pub fn run(&self, load: &Load, base: &Scenario) -> Result<(Got, Outcome)> {
+        let outcome = simulate(&scenario(load, base, self.job, self.scheduler))?;
+        let number = if is_task(&load.jobs.jobs[self.job]) { 0 } else { self.job };
+        let clients: Vec<_> = outcome.clients.iter().filter(|c| c.job == number).collect();
+        Ok((of_clients(load, self.job, &outcome, &clients), outcome))
+    }
+}
+
+impl Alone {
+    /// What the jobs of a load got in the runs of [`Solo::all`].
+    ///
+    /// # Panics
+    /// If there are fewer results than runs.
+    #[must_use]
+    pub fn of(load: &Load, results: &[Got]) -> Self {
+        let runs = Solo::all(load);
         let best = |job: usize| {
-            let at = distinct.iter().position(|d| *d == firsts[job]).unwrap_or(0) * SCHEDULERS.len();
-            let of = &runs[at..at + SCHEDULERS.len()];
-            of.iter().max_by(|a, b| figure(a).total_cmp(&figure(b))).cloned().expect("two schedulers")
+            let first = first_like(&load.jobs, job);
+            let of = runs.iter().zip(results).filter(|(solo, _)| solo.job == first).map(|(_, got)| got);
+            of.max_by(|a, b| figure(a).total_cmp(&figure(b))).cloned().expect("two schedulers")
         };
-        Ok(Self { jobs: (0..load.jobs.jobs.len()).map(best).collect() })
+        Self { jobs: (0..load.jobs.jobs.len()).map(best).collect() }
+    }
+
+    /// Runs each job of a load alone: `base` says the disk, the host and the seed.
+    ///
+    /// # Errors
+    /// If the load does not fit the disk.
+    pub fn measure(load: &Load, base: &Scenario, threads: usize) -> Result<Self> {
+        let runs = Solo::all(load);
+        let results =
+            parallel::map(runs.len(), threads, &|_| {}, |i| runs[i].run(load, base).map(|(got, _)| got));
+        Ok(Self::of(load, &results.into_iter().collect::<Result<Vec<_>>>()?))
     }
 
     /// What one clone of a job gets.

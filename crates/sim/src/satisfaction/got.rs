@@ -4,6 +4,7 @@ use super::Load;
 use crate::job::{Job, Kind};
 use crate::metrics::{ClientStats, OpStats, Outcome};
 use crate::rates;
+use crate::resumable::Line;
 use fairhead_core::Duration;
 
 /// What a job got in a run.
@@ -16,6 +17,22 @@ pub struct Got {
     pub figures: Vec<f64>,
     /// Whether it was not done when the span was over, or no call of it had ended.
     pub is_cut: bool,
+}
+
+/// The numbers as the bits of floating-point numbers: the amount, whether it is cut, the figures.
+impl Line for Got {
+    fn write(&self) -> String {
+        let figures = self.figures.iter().map(|f| format!(" {:016x}", f.to_bits())).collect::<String>();
+        format!("{:016x} {}{figures}", self.amount.to_bits(), u8::from(self.is_cut))
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let number = |bits: &str| u64::from_str_radix(bits, 16).ok().map(f64::from_bits);
+        let mut words = text.split(' ');
+        let amount = number(words.next()?)?;
+        let is_cut = words.next()? == "1";
+        Some(Self { amount, is_cut, figures: words.map(number).collect::<Option<_>>()? })
+    }
 }
 
 /// What a job of a load got.

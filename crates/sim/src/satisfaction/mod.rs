@@ -41,7 +41,7 @@ mod got;
 mod kind;
 mod load;
 
-pub use alone::Alone;
+pub use alone::{Alone, Solo};
 pub use got::{Got, got};
 pub use kind::kind;
 pub use load::{Emphasis, Load, Party, log_of_all};

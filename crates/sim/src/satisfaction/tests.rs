@@ -110,7 +110,7 @@ fn who_is_alone_is_satisfied_and_equal_halves_are() {
         let jobs = jobs(text);
         let load = Load::new(&jobs, span, &Emphasis::Even);
         let base = scenario(&load.jobs, "sata_ssd", "noop", span);
-        let alone = Alone::measure(&load, &base, 1, &|_| {}).unwrap();
+        let alone = Alone::measure(&load, &base, 1).unwrap();
         let outcome = simulate(&base).unwrap();
         (0..load.parties.len()).map(|j| load.of_job(j, &got(&load, j, &outcome), &alone)).collect()
     };

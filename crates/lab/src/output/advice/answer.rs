@@ -5,7 +5,7 @@ use std::path::Path;
 use fairhead_core::sched::any::shown as scheduler;
 use fairhead_report::words::time;
 use fairhead_sim::advise::statistics::Finding;
-use fairhead_sim::advise::{Advice, Candidate, EQUAL, Place, Row, Verdict, factor};
+use fairhead_sim::advise::{Advice, AtOnce, Candidate, EQUAL, Place, Row, Verdict, factor};
 
 use super::super::text;
 use super::{Labels, amount, details, fared, word};
@@ -139,6 +139,7 @@ fn sentences(advice: &Advice, verdict: &Verdict) -> Vec<String> {
     all.extend(paid(advice, verdict));
     all.push(together(advice, verdict));
     all.extend(barred(advice, verdict));
+    all.extend(at_once(advice));
     if verdict.winner != 0 {
         all.extend(command(advice));
     }
@@ -223,6 +224,20 @@ fn barred(advice: &Advice, verdict: &Verdict) -> Option<String> {
     let (c, job, floor) = verdict.barred.iter().find(|(c, _, _)| of(c))?;
     let job = &advice.load.jobs.jobs[*job].name;
     Some(format!("Not {}: {job} {} there.", advice.candidates[*c].name(), floor.words()))
+}
+
+/// What differs if all jobs begin at once.
+fn at_once(advice: &Advice) -> Option<String> {
+    let name = |c: usize| advice.candidates[c].name();
+    Some(match advice.at_once? {
+        AtOnce::Better(c, load) => {
+            format!("If all jobs begin at once, {} is better: {} times.", name(c), factor(load.ratio))
+        }
+        AtOnce::Barred(job, floor) => {
+            let job = &advice.load.jobs.jobs[job].name;
+            format!("If all jobs begin at once, {job} {} under {}.", floor.words(), name(advice.winner))
+        }
+    })
 }
 
 /// The command that puts the winner to use.

@@ -6,7 +6,7 @@ use super::*;
 use crate::job::Kind;
 use crate::satisfaction::Party;
 
-const RULES: Rules = Rules { work: Duration::from_ns(1_000_000), rounds: None, seed: 1 };
+const RULES: Rules = Rules { work: Duration::from_ns(1_000_000), rounds: None, fresh: CONFIRM_MAX, seed: 1 };
 
 fn party(kind: Kind, weight: f64) -> Party {
     Party { kind, weight, share: 1.0, is_idle_class: false }
@@ -97,7 +97,7 @@ fn among_near_equals_the_plainest_is_named_whatever_the_seed() {
 }
 
 /// Whatever the candidates are and however noisy: the named one is within 5 % of the best, twice the factor
-/// by which a plainer one is preferred, unless the best was not surely better than the base.
+/// by which a plainer one is preferred; the base, which stays where none is surely better by 5 %, within 10.
 #[test]
 fn who_is_named_is_within_5_percent_of_the_best() {
     for seed in 0..300 {
@@ -106,7 +106,8 @@ fn who_is_named_is_within_5_percent_of_the_best() {
         means[0] = 0.0;
         let best = means.iter().copied().fold(0.0, f64::max);
         let named = winner(&means, 0.02, &Rules { seed, ..RULES });
-        assert!(best - means[named] <= libm::log(EQUAL), "seed {seed}: {named} of {means:?}");
+        let most = if named == 0 { 2.0 } else { 1.0 } * libm::log(EQUAL);
+        assert!(best - means[named] <= most, "seed {seed}: {named} of {means:?}");
     }
 }
 
@@ -116,8 +117,10 @@ fn a_weak_win_is_none() {
     // By how much it is better, and the noise: perhaps much, perhaps nothing.
     assert_eq!(winner(&[0.0, 0.3, 0.0], 1.5, &one_round), 0);
     assert_eq!(winner(&[0.0, 0.3, 0.0], 0.05, &one_round), 1);
-    // Sure, and not worth it.
+    // Sure, and not worth it: what a model errs by may be as much.
     assert_eq!(winner(&[0.0, 0.02, 0.0], 0.001, &RULES), 0);
+    assert_eq!(winner(&[0.0, 0.045, 0.0], 0.001, &RULES), 0);
+    assert_eq!(winner(&[0.0, 0.06, 0.0], 0.001, &RULES), 1);
 }
 
 /// One is better by a quarter under noise that three seeds do not see through: it is named with nearly all
@@ -134,6 +137,15 @@ fn an_open_answer_gets_more_fresh_seeds() {
     // What is clear is not asked again.
     let clear = run(&[0.0, 0.5, 0.0], 0.001, &Rules { rounds: Some(1), ..RULES });
     assert_eq!(clear.fresh(), CONFIRM_MIN as usize);
+}
+
+/// A race ends when no other can be worth a change, however noisy they are: what is surely not better by 5 %
+/// need not be shown to be worse, too.
+#[test]
+fn who_cannot_win_by_enough_holds_up_no_race() {
+    let a = run(&[0.0, -0.1, -0.2, -0.15], 0.1, &Rules { work: Duration::from_secs(1), ..RULES });
+    assert_eq!((a.race.winner, a.race.end), (0, End::Settled));
+    assert!(a.race.rounds <= 3, "{}", a.race.rounds);
 }
 
 /// What looks better by less than its interval, with fresh seeds, is not named before what is plainer.
@@ -231,6 +243,27 @@ fn floors_bar_whatever_the_others_gain() {
     // What may wait until others have no work bars nothing.
     let idle = [two[0], Party { is_idle_class: true, weight: 0.1, ..two[1] }];
     assert_eq!(of([0.9, 0.001], &idle, None), (1, None));
+}
+
+/// A job keeps a quarter of what it has, in the mean; on three seeds it may fall below a tenth by chance. That
+/// is no reason to let the candidate go.
+#[test]
+fn a_floor_bars_by_what_many_seeds_say_and_not_by_three() {
+    let two = [party(Kind::Start, 1.0), party(Kind::Bulk, 1.0)];
+    let mut run = |_: u32, work: &[(usize, u64)]| -> Result<Vec<Run>, ()> {
+        let one = |&(c, seed): &(usize, u64)| {
+            let noise = Rng::new(seed, "bulk").below(3001) as f64 / 1000.0 - 1.5;
+            let then = [0.9, 0.9 * libm::exp(libm::log(0.25) + noise)];
+            run_of(if c == 0 { &[0.05, 0.9] } else { &then }, 1)
+        };
+        Ok(work.iter().map(one).collect())
+    };
+    let named = |seed: u64| {
+        let mut book = Book::new(&two, None, 2);
+        race(&mut book, &[0, 1], &Rules { seed, rounds: Some(1), ..RULES }, &mut run).unwrap().winner
+    };
+    let stays = (0..400).map(named).filter(|&winner| winner == 0).count();
+    assert!(stays <= 4, "{stays} of 400");
 }
 
 /// A start that is not done when the span is over gives a bound, and no verdict in its favour.
