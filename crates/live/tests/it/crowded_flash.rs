@@ -10,8 +10,8 @@ use fairhead_live::{Bio, ClientId, FileId, IoId, Op, RequestQueue, Settings, Sta
 /// Longer than a task may think for which such a disk is kept idle.
 const THINKS: Duration = Duration::from_us(300);
 
-/// The requests that the disk has at a time. It does one after the other, as the engine's thread does them for
-/// an image in memory.
+/// The requests that the disk has at a time. It does one after the other, as the engine's thread does them
+/// for an image in memory.
 const DEPTH: u16 = 32;
 
 /// The requests that the busy tenant has at a time. Its tasks are numbered from 1 on.
@@ -129,8 +129,8 @@ impl World {
         }
     }
 
-    /// How often the thinker is served in two seconds beside the busy tenant, and its waits, from the shortest
-    /// on. Both are no longer young: for ten seconds the thinker was alone.
+    /// How often the thinker is served in two seconds beside the busy tenant, and its waits, from the
+    /// shortest on. Both are no longer young: for ten seconds the thinker was alone.
     fn run(mut self, op: Op) -> (u64, Vec<Duration>) {
         self.run_until(Instant::EPOCH + Duration::from_secs(10), op);
         (0..DEEP).for_each(|i| self.ask(1, i % self.tasks + 1, op));
