@@ -19,6 +19,9 @@ const DEEP: u32 = 256;
 
 const THINKER: u32 = 1000;
 
+/// How long a client thinks after an answer.
+type Thinks = fn(&mut Chance) -> Duration;
+
 struct World {
     queue: RequestQueue<()>,
     busy: ClientId,
@@ -33,13 +36,13 @@ struct World {
     chance: Chance,
     /// What a request takes, and how long the thinker thinks.
     service: Duration,
-    thinks: fn(&mut Chance) -> Duration,
+    thinks: Thinks,
     /// How many tasks the busy tenant has.
     tasks: u32,
 }
 
 impl World {
-    fn new(service: Duration, thinks: fn(&mut Chance) -> Duration, tasks: u32) -> Self {
+    fn new(service: Duration, thinks: Thinks, tasks: u32) -> Self {
         let limits = Limits {
             tags: 512,
             tasks: 512,
@@ -152,8 +155,7 @@ fn now_and_then(chance: &mut Chance) -> Duration {
 
 #[test]
 fn a_tenant_that_thinks_waits_little_beside_one_of_its_weight() {
-    let clients: [(&str, fn(&mut Chance) -> Duration); 2] =
-        [("steady", |_| THINKS), ("now and then", now_and_then)];
+    let clients: [(&str, Thinks); 2] = [("steady", |_| THINKS), ("now and then", now_and_then)];
     let us = Duration::from_us;
     // Tasks with one request each are quick: the disk may be kept idle for them.
     let floods = [(us(5), Op::Write, DEEP), (us(12), Op::Discard, 8), (us(80), Op::Read, 8)];
