@@ -105,7 +105,7 @@ struct State {
 
 impl NameThreads {
     /// Threads that do jobs with `work`; the first one is made at once. `took` hears the processor time of
-    /// each job.
+    /// each job, and of the way to it.
     ///
     /// # Errors
     /// If there can be no thread.
@@ -113,6 +113,8 @@ impl NameThreads {
         work: impl Fn(Job) + Send + Sync + 'static,
         took: impl Fn(Duration) + Send + Sync + 'static,
     ) -> io::Result<Self> {
+        // Each thread begins with that, and a confined one could not look it up.
+        rights::look_up()?;
         let few = thread::available_parallelism().map_or(1, |n| n.get() / 2).clamp(1, THREADS_MAX);
         let state = Mutex::new(State { few, ..State::default() });
         let (bell, clock) = (Condvar::new(), Clock::start());
@@ -175,6 +177,8 @@ impl Shared {
         own_mask();
         // Whoever cannot settle cannot act for a caller, either.
         let _ = rights::settle();
+        // To be called and to wait for the next job costs as much as many a job.
+        let mut told = Usage::now();
         let mut state = lock(&self);
         loop {
             let now = self.clock.now();
@@ -187,7 +191,8 @@ impl Shared {
                 let before = Usage::now();
                 (self.work)(job);
                 let after = Usage::now();
-                (self.took)(after.time.saturating_sub(before.time));
+                (self.took)(after.time.saturating_sub(told.time));
+                told = after;
                 state = lock(&self);
                 state.done(uid, node, unique, after.pauses != before.pauses);
                 continue;
@@ -320,6 +325,7 @@ fn behind<K: Ord + Copy, V>(map: &BTreeMap<K, V>, last: K) -> impl Iterator<Item
 }
 
 /// What the calling thread has used.
+#[derive(Clone, Copy)]
 struct Usage {
     /// Processor time.
     time: Duration,

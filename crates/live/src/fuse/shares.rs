@@ -41,8 +41,9 @@ const GONE: Duration = Duration::from_ms(100);
 /// One part in this many of the thread's time stays free.
 const FREE: u64 = 8;
 
-/// Names and attributes have one part in this many of their group's.
-const NAMES: u64 = 4;
+/// Names and attributes have one part in this many of their group's: beside one other group of the same
+/// weight a sixteenth of the thread, as control has.
+const NAMES: u64 = 8;
 
 /// How far a group may be ahead of its part: one or two requests.
 const AHEAD: Duration = Duration::from_us(50);

@@ -10,14 +10,17 @@ use fairhead_live::{Bio, ClientId, FileId, IoId, Op, RequestQueue, Settings, Sta
 /// Longer than a task may think for which such a disk is kept idle.
 const THINKS: Duration = Duration::from_us(300);
 
-/// The requests that the disk has at a time. It does one after the other, as the engine's thread does them for
-/// an image in memory.
+/// The requests that the disk has at a time. It does one after the other, as the engine's thread does them
+/// for an image in memory.
 const DEPTH: u16 = 32;
 
 /// The requests that the busy tenant has at a time. Its tasks are numbered from 1 on.
 const DEEP: u32 = 256;
 
 const THINKER: u32 = 1000;
+
+/// How long a client thinks after an answer.
+type Thinks = fn(&mut Chance) -> Duration;
 
 struct World {
     queue: RequestQueue<()>,
@@ -33,13 +36,13 @@ struct World {
     chance: Chance,
     /// What a request takes, and how long the thinker thinks.
     service: Duration,
-    thinks: fn(&mut Chance) -> Duration,
+    thinks: Thinks,
     /// How many tasks the busy tenant has.
     tasks: u32,
 }
 
 impl World {
-    fn new(service: Duration, thinks: fn(&mut Chance) -> Duration, tasks: u32) -> Self {
+    fn new(service: Duration, thinks: Thinks, tasks: u32) -> Self {
         let limits = Limits {
             tags: 512,
             tasks: 512,
@@ -129,8 +132,8 @@ impl World {
         }
     }
 
-    /// How often the thinker is served in two seconds beside the busy tenant, and its waits, from the shortest
-    /// on. Both are no longer young: for ten seconds the thinker was alone.
+    /// How often the thinker is served in two seconds beside the busy tenant, and its waits, from the
+    /// shortest on. Both are no longer young: for ten seconds the thinker was alone.
     fn run(mut self, op: Op) -> (u64, Vec<Duration>) {
         self.run_until(Instant::EPOCH + Duration::from_secs(10), op);
         (0..DEEP).for_each(|i| self.ask(1, i % self.tasks + 1, op));
@@ -152,8 +155,7 @@ fn now_and_then(chance: &mut Chance) -> Duration {
 
 #[test]
 fn a_tenant_that_thinks_waits_little_beside_one_of_its_weight() {
-    let clients: [(&str, fn(&mut Chance) -> Duration); 2] =
-        [("steady", |_| THINKS), ("now and then", now_and_then)];
+    let clients: [(&str, Thinks); 2] = [("steady", |_| THINKS), ("now and then", now_and_then)];
     let us = Duration::from_us;
     // Tasks with one request each are quick: the disk may be kept idle for them.
     let floods = [(us(5), Op::Write, DEEP), (us(12), Op::Discard, 8), (us(80), Op::Read, 8)];

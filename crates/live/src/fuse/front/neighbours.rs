@@ -8,6 +8,7 @@
 use super::tests::Stage;
 use super::*;
 use crate::fuse::OPCODES;
+use crate::fuse::shares::extra;
 use crate::neighbours::judge_limited;
 
 /// Where an operation goes.
@@ -212,6 +213,47 @@ fn many_callers_do_not_crowd_out_one() {
     let ([alone, _], [beside, others]) = (run(0), run(200));
     assert!(beside * 100 >= alone * 45, "{beside} beside two hundred, {alone} alone");
     assert!(others * 100 >= alone * 35, "the two hundred have their part, too: {others}");
+}
+
+/// Callers of names take little of the thread beside a reader of another group, and what they want while
+/// there is none.
+#[test]
+fn callers_of_names_leave_a_reader_most_of_the_thread() {
+    for &(name, number) in OPCODES.iter().filter(|(name, _)| goes(name) == Goes::ToThread) {
+        let bytes = words(number);
+        if Operation::parse(number, &bytes).as_ref().and_then(extra).is_none() {
+            // It ends what others wait for.
+            continue;
+        }
+        let run = |has_reader: bool| {
+            let (mut stage, mut now, mut busy, mut done) =
+                (Stage::new(), Instant::EPOCH, Duration::ZERO, 0_u64);
+            let operation = Operation::parse(number, &bytes).expect("right words");
+            let read = words(opcode::READ);
+            let reads = Operation::parse(opcode::READ, &read).expect("right words");
+            for unique in 0..20_000 {
+                (stage.context.now, stage.context.busy) = (now, Some(busy));
+                stage.front.begin_turn(&mut stage.context);
+                // Each of eight threads has its answer, or waits.
+                let caller = Header { pid: 2 + 1000 * (unique % 8) as u32, ..header(number, unique) };
+                if stage.front.has_had_its_part(&mut stage.context, &caller, &operation).is_none() {
+                    done += 1;
+                    (now, busy) = (now + READS, busy + READS);
+                }
+                if has_reader {
+                    let reader = Header { pid: 1, ..header(opcode::READ, unique) };
+                    let until = stage.front.has_had_its_part(&mut stage.context, &reader, &reads);
+                    assert!(until.is_none(), "{name}: the reader waits for nothing");
+                    (now, busy) = (now + READS, busy + READS);
+                }
+            }
+            done * 1000 / (now.since(Instant::EPOCH).as_ns() / READS.as_ns())
+        };
+        let (beside, alone) = (run(true), run(false));
+        // The cost of their own threads is known to be some.
+        assert!((10..=64).contains(&beside), "{name}: {beside} of 1000 beside a reader");
+        assert!(alone > 990, "{name}: {alone} of 1000 alone");
+    }
 }
 
 /// A caller that waits for each answer, and uses the thread for nearly all of the time, is not held to its

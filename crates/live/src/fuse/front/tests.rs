@@ -20,7 +20,8 @@ impl Tree for Folder {
         Ok(FileId(0))
     }
     fn who(&self, context: &mut Context, header: &Header, _: bool) -> Who {
-        let name = format!("job/{}", header.pid);
+        // Threads of a program: their numbers are some thousands apart.
+        let name = format!("job/{}", header.pid % 1000);
         let group = context.groups.of_caller(context.now, &mut context.queue, &name);
         Who { task: TaskId(header.pid), group, prio: IoPrio::default(), sync: true }
     }

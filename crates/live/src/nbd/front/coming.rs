@@ -15,6 +15,7 @@ use fairhead_core::Control;
 use fairhead_core::units::{Duration, Instant, TaskId};
 use io_uring::opcode::Accept;
 use io_uring::types::Fd;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -27,6 +28,9 @@ const UNREAD_MAX: Duration = Duration::from_secs(30);
 
 /// [`UNREAD_MAX`] while other connections need the memory.
 const CROWDED_MAX: Duration = Duration::from_secs(4);
+
+/// A client that hung up is noticed after this time, at the latest, although its input is not read.
+const GONE_MAX: Duration = Duration::from_secs(2);
 
 /// The connections from which on inputs are short.
 const CROWD: usize = 512;
@@ -199,6 +203,23 @@ impl NbdFront {
         }
     }
 
+    /// Connections whose input is not read, and whose clients are gone. The end of their input is behind
+    /// requests that may wait for their tenant's limits, for minutes, and for so long they would keep places
+    /// and memory.
+    fn hung_up(&self, now: Instant) -> Vec<usize> {
+        let is_quiet = |c: &Connection| {
+            c.state == State::Open && !c.is_receiving && now.saturating_since(c.heard) >= GONE_MAX
+        };
+        let quiet = self.connections.iter().filter(|(_, c)| is_quiet(c));
+        let (slots, mut polled): (Vec<usize>, Vec<PollFd<'_>>) =
+            quiet.map(|(slot, c)| (slot, PollFd::new(&c.socket, PollFlags::empty()))).unzip();
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // Those that cannot be asked about are asked about again.
+        let Ok(1..) = poll(&mut polled, Some(&at_once)) else { return Vec::new() };
+        let is_gone = |polled: &PollFd<'_>| polled.revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        slots.into_iter().zip(&polled).filter(|(_, polled)| is_gone(polled)).map(|(slot, _)| slot).collect()
+    }
+
     /// Whether there are far fewer connections than there were.
     pub(super) fn has_shrunk(&self) -> bool {
         self.most >= MANY && self.connections.len() <= self.most / 2
@@ -216,7 +237,7 @@ impl NbdFront {
         };
         let late: Vec<usize> =
             self.connections.iter().filter(|(_, c)| is_late(c)).map(|(slot, _)| slot).collect();
-        late.into_iter().for_each(|slot| self.end(context, slot));
+        late.into_iter().chain(self.hung_up(context.now)).for_each(|slot| self.end(context, slot));
         // What was given up has its answer before its place in the queue is free.
         self.resumed.extend(self.connections.iter().filter(|(_, c)| c.is_held).map(|(slot, _)| slot));
         self.retry(context);

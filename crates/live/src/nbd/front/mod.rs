@@ -14,8 +14,9 @@
 //! queue, because it does not read its replies, or because all together hold too much. A client that keeps
 //! the server waiting is dropped: a handshake takes ten seconds at most, and half a minute without progress
 //! ends a connection that does not read its replies or does not send the data that it has announced. If
-//! memory is scarce, that time is shorter. If all places are taken, a newcomer gets that of the oldest
-//! handshake, or of a client that has more than others (`peer/`).
+//! memory is scarce, that time is shorter. A client that has hung up takes with it what it asked for and was
+//! not read within two seconds. If all places are taken, a newcomer gets that of the oldest handshake, or of
+//! a client that has more than others (`peer/`).
 //!
 //! While the engine polls, requests of the only connection are received by calls that do not block; the ring
 //! gets a receive only before the engine sleeps.

@@ -23,9 +23,15 @@ pub(super) fn bio_len(request: &Request, done: u64) -> u32 {
     }
 }
 
+/// What memory that is aligned for direct I/O takes besides what is in it, at most: the allocator leaves a
+/// gap. A block of [`ALONE`] bytes or more is mapped alone, without one.
+const GAP: u64 = 4096;
+const ALONE: u64 = 128 << 10;
+
 /// How much memory the data of a request take.
 pub(super) fn data_len(request: &Request) -> u64 {
     match request.command {
+        Command::Write if request.len < ALONE => request.len + GAP,
         Command::Read | Command::Write => request.len,
         _ => 0,
     }

@@ -148,6 +148,54 @@ fn a_limit_holds_for_commands_that_are_no_io() {
     assert!((100..=103).contains(&done), "{done} reads of 0 bytes in 10 s, of 10 a second");
 }
 
+/// Writes as many as come in one go.
+fn writes() -> Vec<u8> {
+    let message = command(1, 0, 0, 4096);
+    message.repeat(FLOOD / message.len())
+}
+
+#[test]
+fn clients_that_hang_up_are_noticed_whatever_their_limits_say() {
+    let mut place = Place::new();
+    let group = place.context.groups.find("evil").unwrap();
+    stage::limit(&mut place.context, group, 10);
+    let slots: Vec<usize> = (0..20).map(|_| place.connect(1, &choice("evil"))).collect();
+    for _ in 0..40 {
+        for &slot in &slots {
+            if place.left(slot) == 0 {
+                place.sends(slot, &writes());
+            }
+        }
+        place.turns(100);
+    }
+    let are_open = |place: &Place| slots.iter().filter(|&&slot| place.is_open(slot)).count();
+    assert!(slots.iter().all(|&slot| place.left(slot) > 0), "each has input that is not read");
+    // The first one stays.
+    place.clients.truncate(1);
+    for _ in 0..5 {
+        assert!(are_open(&place) > 0);
+        place.context.now = place.context.now + Duration::from_secs(1);
+        place.turns(1);
+        place.front.look_at_clock(&mut place.context);
+    }
+    assert_eq!(are_open(&place), 1, "the one that is there");
+    assert!(place.is_open(slots[0]));
+}
+
+#[test]
+fn a_write_counts_for_the_memory_that_it_takes() {
+    let mut place = Place::new();
+    let slots: Vec<usize> = (0..4).map(|_| place.connect(1, &choice("evil"))).collect();
+    slots.iter().for_each(|&slot| place.sends(slot, &writes()));
+    place.turns(1000);
+    let count = place.front.pending.len() as u64;
+    assert_eq!(count, 4 * (FLOOD / (28 + 4096)) as u64, "all are in the queue");
+    // A block of 4 KiB at a multiple of 4 KiB, and what the allocator cannot use before the next one.
+    assert_eq!(place.front.held, count * 8192);
+    slots.iter().for_each(|&slot| place.front.end(&mut place.context, slot));
+    assert_eq!(place.front.held, 0);
+}
+
 #[test]
 fn replies_that_are_not_read_hold_a_bounded_amount_of_memory() {
     let mut place = Place::new();

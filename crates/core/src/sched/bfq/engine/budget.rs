@@ -173,8 +173,8 @@ impl Bfq {
         let backwards = self.setting.as_kernel && end < self.slot_start;
         let time = if backwards { WRAPPED } else { end.saturating_since(self.slot_start) };
         if time < BRIEF {
-            // Where the disk does not idle for it, each of its requests has a slot of its own: if that counted
-            // for more than it took, a task that thinks would have a request in each of the others' slots.
+            // Where the disk does not idle for it, each of its requests has a slot of its own: if that
+            // counted for more than it took, a task that thinks would have a request in each slot of others.
             return (self.is_seeky(q) && !self.idles_for_quick_only, self.setting.brief_counts_as);
         }
         let slow =

@@ -335,8 +335,8 @@ impl Bfq {
 
     /// Whether `q`, which became busy, takes the disk away from `s`. That is part of making the disk
     /// responsive: without raising, slots end by themselves. On a disk that
-    /// [idles for quick tasks only](crate::Limits::idle_for_quick_only), a queue that has requests loses it to
-    /// one that is before it in virtual time.
+    /// [idles for quick tasks only](crate::Limits::idle_for_quick_only), a queue that has requests loses it
+    /// to one that is before it in virtual time.
     fn preempts(&self, q: QueueId, s: QueueId, resumes: bool) -> bool {
         let Setting { preempts, decides, .. } = self.setting;
         if !preempts || !decides || !self.hierarchy.may_preempt() {
