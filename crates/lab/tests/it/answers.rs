@@ -267,11 +267,14 @@ fn kept_answers_are_near_the_best_and_the_same_with_other_seeds() {
     assert!(unstable <= 2, "{unstable}");
     let not_asked = text.lines().find_map(|l| l.strip_prefix("Not asked yet: ")).unwrap_or_default();
     let is_there = |&(load, on): &(&str, &str)| rows.iter().any(|r| (&*r.load, &*r.disk) == (load, on));
-    let missing: Vec<_> = places().filter(|p| !is_there(p)).collect();
-    assert!(missing.iter().all(|(_, on)| not_asked.contains(&format!("`{on}`"))), "{missing:?}");
+    let is_owned_to =
+        |(load, on): &(&str, &str)| [load, on].iter().any(|n| not_asked.contains(&format!("`{n}`")));
+    let missing: Vec<_> = places().filter(|p| !is_there(p) && !is_owned_to(p)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Reckoned work of an answer, in seconds of one processor: 5 s on two for disks and SATA drives, 15 for NVMe.
+/// Reckoned work of an answer, in seconds of one processor: 5 s on two for disks and SATA drives, 15 s for
+/// NVMe.
 const MOST_WORK: [(&str, f64); 3] = [("nas2020", 10.0), ("sata_ssd", 10.0), ("nvme", 30.0)];
 
 /// Every built-in load is answered within its bound, whatever it does. `FAIRHEAD_ADVICE=work` asks all; a

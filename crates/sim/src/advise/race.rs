@@ -376,8 +376,8 @@ impl Running<'_> {
         is_near || self.against(entrant, best).high >= 1.0
     }
 
-    /// Whether more fresh seeds might change the answer: one looks better than the base and is not proven, one
-    /// that looks better than all others is barred and not surely so, or one is equal to the best only because
+    /// Whether more fresh seeds might change the answer: one looks better than the base and is not proven; one
+    /// that looks better than all others is barred, and not surely; or one is equal to the best only because
     /// its interval is wide.
     fn is_open(&self) -> bool {
         let proven = self.proven();
