@@ -1,7 +1,7 @@
 //! The pictures of `docs/sweep.md`: one of each kind that `fairhead sweep --pictures` draws.
 //!
 //! ```text
-//!   fairhead sweep … --pictures FOLDER ─► lines, heat map and front as SVG ─► docs/pictures/sweep-*.svg
+//!   fairhead sweep … --pictures FOLDER ─► lines, heat map and bars as SVG ─► docs/pictures/sweep-*.svg
 //! ```
 //!
 //! What this does not do: change what the program draws.
@@ -24,12 +24,12 @@ const SWEEPS: [Sweep; 2] = [
     Sweep {
         settings: "--sched cfq,bfq,none --set cfq.slice_idle=0,2ms,8ms,16ms \
                    --set bfq.slice_idle=0,2ms,8ms,16ms",
-        kept: &[("wait-slice-idle-nas2020", "sweep-lines"), ("front-nas2020", "sweep-front")],
+        kept: &[("of-all-jobs-slice-idle-nas2020", "sweep-lines"), ("best-nas2020", "sweep-best")],
     },
     Sweep {
         settings: "--sched mq-deadline --set mq-deadline.fifo_batch=1,4,16,64 \
                    --set mq-deadline.read_expire=50ms,500ms,5s",
-        kept: &[("wait-mq-deadline-fifo-batch-read-expire-nas2020", "sweep-map")],
+        kept: &[("of-all-jobs-mq-deadline-fifo-batch-read-expire-nas2020", "sweep-map")],
     },
 ];
 

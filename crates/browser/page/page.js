@@ -392,7 +392,7 @@ function plan(p) {
   const w = p.canvas.clientWidth, h = p.canvas.clientHeight;
   const strips = 96, high = h - strips;
   const radius = Math.max(30, Math.min(high / 2 - 8, w * 0.24));
-  return { w, h, high, radius, cx: w - radius - 16, cy: high / 2, near: h - 76, far: h - 20, names: w < 420 ? 0 : 92, row: Math.min(46, (high - 26) / Math.max(1, marks.length)) };
+  return { w, h, high, radius, cx: w - radius - 16, cy: high / 2, near: h - 76, far: h - 20, names: w < 420 ? 54 : 92, row: Math.min(46, (high - 26) / Math.max(1, marks.length)) };
 }
 
 function context(canvas, w, h) {
@@ -541,11 +541,11 @@ function queues(c, g, f, t, speed, target) {
     const list = f.rows[m.who], issued = above(list.issued, t);
     const queued = above(list.made, t) - issued, inside = issued - above(list.finished, t), waits = queued + inside;
     disc(c, 10, y(k), 8, m.who);
-    if (g.names) {
-      let name = m.name.replace(/ \((\d+) clients\)/, " ×$1");
-      if (name.length > 13) name = name.slice(0, 12) + "…";
-      label(c, name, 24, y(k), 12, ink.ink, isStar(m.who) ? 700 : 400, "left");
-    }
+    // On a phone there is room for half as much.
+    const letters = g.names < 92 ? 8 : 13;
+    let name = m.name.replace(/ \((\d+) clients\)/, " ×$1");
+    if (name.length > letters) name = name.slice(0, letters - 1) + "…";
+    label(c, name, 24, y(k), letters < 13 ? 11 : 12, ink.ink, isStar(m.who) ? 700 : 400, "left");
     c.fillStyle = c.strokeStyle = colour(m.who);
     c.lineWidth = 1.4;
     const shown = Math.min(waits, most);
@@ -577,10 +577,15 @@ const around = (speed) => {
   return Math.max(20 * gap, Math.min(1.2e6, 3.5e5 * speed * Math.max(0.05, Math.min(1, gap / 2000))));
 };
 
+/** What is said of a run that is over while the other goes on; nothing while it runs. */
+const hasEnded = (r) => now > r.elapsed_us && "the run ended after " + seconds(r.elapsed_us);
+
 /** The near strip: what the disk did just before and does next, request by request. */
 function near(c, g, f, t, speed, p) {
   const half = around(speed), x = (at) => g.w / 2 + (at - t) / half * g.w / 2, top = g.near, high = 22;
-  label(c, "what the disk does, ± " + seconds(half), g.w / 2, top - 10, 11, ink.dim);
+  const ended = hasEnded(scene.runs[p.i]);
+  if (ended) label(c, ended, g.w / 2, top - 10, 12, ink.ink, 700);
+  else label(c, "what the disk does, ± " + seconds(half), g.w / 2, top - 10, 11, ink.dim);
   c.strokeStyle = ink.rule; c.strokeRect(0.5, top + 0.5, g.w - 1, high - 1);
   const first = above(f.byBegun, t - half, f.finished);
   for (let k = Math.max(0, first - 2); k < f.byBegun.length; k++) {
@@ -634,7 +639,7 @@ function far(c, g, t, p, r) {
 }
 
 function panel(p, speed) {
-  const r = scene.runs[p.i], f = films[p.i], t = Math.min(now, r.elapsed_us), g = plan(p);
+  const r = scene.runs[p.i], f = films[p.i], t = now, g = plan(p);
   const c = context(p.canvas, g.w, g.h);
   c.clearRect(0, 0, g.w, g.h);
   const reached = used.span / 4294967296 * scene.capacity_bytes;
@@ -663,7 +668,7 @@ function windowOf(p, r, f, t) {
   const done = above(f.star.ended, t), all = f.star.ended.length;
   if (star.opens) {
     if (t >= r.star.ended_us) return tell(p, r.star.finished ? "open" : "lost", r.star.took, r.star.finished ? "its window is open" : "given up", 1);
-    return tell(p, "waits", seconds(t - r.star.started_us), `${done} of ${all} calls`, all ? done / all : 0);
+    return tell(p, "waits", seconds(t - r.star.started_us), `since its start; ${done} of ${all} calls`, all ? done / all : 0);
   }
   let waits = 0;
   for (const i of f.star.calls) {
@@ -688,9 +693,10 @@ function draw() {
   for (const p of panels) {
     panel(p, speed);
     const r = scene.runs[p.i];
-    const rows = films[p.i].rows, t = Math.min(now, r.elapsed_us);
+    const rows = films[p.i].rows, t = now;
     const waits = rows.reduce((n, l) => n + above(l.made, t) - above(l.issued, t), 0);
-    if (!playing) p.canvas.setAttribute("aria-label", `${r.scheduler} at ${seconds(now)}: ${waits} requests wait. Arrow keys step from request to request, Enter asks why.`);
+    const at = hasEnded(r) || `${waits} requests wait`;
+    if (!playing) p.canvas.setAttribute("aria-label", `${r.scheduler} at ${seconds(now)}: ${at}. Arrow keys step from request to request, Enter asks why.`);
     const words = `${mib(r.bytes_per_s)} · idle on purpose ${Math.round(100 * r.idled_us / Math.max(1, r.elapsed_us))} %` + (r.star && r.star.p99 ? ` · ${scene.star.name}’s ${r.star.which}: p99 ${r.star.p99}` : "");
     if (p.figures.textContent !== words) p.figures.textContent = words;
   }

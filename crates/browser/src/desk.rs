@@ -10,9 +10,10 @@ use fairhead_lab::workloads::WORKLOADS;
 use fairhead_lab::{Answer, Disk, Job, Plan, Question, plan};
 use fairhead_report::Participants;
 use fairhead_sim::Outcome;
-use fairhead_sim::figures::{Wait, waiting};
+use fairhead_sim::job::Kind;
 use fairhead_sim::journal::Sink;
 use fairhead_sim::metrics::{StartUp, rate};
+use fairhead_sim::satisfaction::kind;
 use fairhead_sim::why::words;
 use serde_json::{Value, json};
 
@@ -98,7 +99,8 @@ impl Desk {
     fn report(&self) -> Result<Vec<u8>, String> {
         let kept = self.kept()?;
         let answer = Answer::of(copy(&kept.answer.plan), true, |_| None).map_err(|e| e.to_string())?;
-        Ok(answer.page(&command(&kept.question, &kept.answer.plan)).into_bytes())
+        let page = answer.page(&command(&kept.question, &kept.answer.plan)).map_err(|e| e.to_string())?;
+        Ok(page.into_bytes())
     }
 }
 
@@ -225,7 +227,7 @@ fn scene(question: &Question, answer: &Answer, films: &[Film]) -> Value {
         "queue_depth": run.map_or(0, |r| r.queue_depth),
         "names": names,
         "tasks": tasks,
-        "star": star.as_ref().map(|s| json!({ "client": s.client, "name": s.name, "what": s.what.words(), "opens": s.opens })),
+        "star": star.as_ref().map(|s| json!({ "client": s.client, "name": s.name, "opens": s.opens })),
         "command": command(question, plan),
         "runs": runs,
     })
@@ -235,20 +237,20 @@ fn scene(question: &Question, answer: &Answer, films: &[Film]) -> Value {
 struct Star {
     client: usize,
     name: String,
-    what: Wait,
     /// Whether it ends, as a program that starts does.
     opens: bool,
 }
 
 fn star(plan: &Plan) -> Option<Star> {
-    let wait = waiting(&plan.jobs);
-    let client = *wait.clients(&plan.jobs).first()?;
+    let of = |wanted: Kind| plan.jobs.clients().position(|c| kind(&plan.jobs, c.job) == wanted);
+    let (client, kind) =
+        [Kind::Start, Kind::Waiting, Kind::Paced].into_iter().find_map(|kind| Some((of(kind)?, kind)))?;
     let job = plan.jobs.clients().nth(client)?;
     let name = match job.job.numjobs {
         1 => job.job.name.clone(),
         _ => format!("{}.{}", job.job.name, job.clone),
     };
-    Some(Star { client, name, what: wait.what, opens: matches!(wait.what, Wait::StartUp | Wait::Took) })
+    Some(Star { client, name, opens: kind == Kind::Start })
 }
 
 fn one_run(plan: &Plan, o: &Outcome, film: &Film, star: &Option<Star>) -> Value {

@@ -204,6 +204,12 @@ async function keyboard(browser) {
 }
 
 async function links(browser) {
+  await browser.open(390, 800, media("light", "reduce"), url + "#a=mq-deadline&b=bfq&t=9");
+  await browser.until("document.documentElement.dataset.state === 'ready'", "a link to a moment after one run");
+  const said = await browser.run("[...document.querySelectorAll('canvas')].map(c => c.getAttribute('aria-label').includes('the run ended after'))");
+  expect(said[0] === false && said[1] === true, "a run that is over does not say so: " + said);
+  await browser.picture("ended", true);
+  await browser.close();
   await browser.open(1280, 900, media("dark"), url + "#load=random-readers&disk=nvme&a=none&b=kyber&runtime=1s&speed=0.01&t=0.05");
   await browser.until("document.documentElement.dataset.state === 'ready'", "a link to a flash drive");
   await browser.picture("flash", true);

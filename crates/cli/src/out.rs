@@ -173,6 +173,16 @@ pub(crate) fn coloured(file: Option<&Path>) -> bool {
     file.is_none() && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
 
+/// How wide results may be: what COLUMNS says, or else the terminal, if they go there.
+pub(crate) fn columns(file: Option<&Path>) -> Option<usize> {
+    if file.is_some() {
+        return None;
+    }
+    let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0);
+    let terminal = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
+    said.or_else(|| io::stdout().is_terminal().then(terminal).flatten())
+}
+
 /// A colour of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colour {

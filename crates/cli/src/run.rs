@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fairhead_lab::output::page;
 use fairhead_lab::output::{Csv, Export, Human, Json, JsonPlus, Report, SAMPLE};
-use fairhead_lab::simulate::{One, Wanted, name_as_shown, one};
+use fairhead_lab::simulate::{One, Wanted, alone, name_as_shown, one};
 use fairhead_lab::{Plan, Scheduler};
 use fairhead_sim::journal::fio_log;
 use fairhead_sim::{Outcome, Scenario, SimError, hang_on_starts, parallel, why};
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     }
     let report = Report { plan: &plan, outcomes: &outcomes, why: &why };
     // The results are printed whatever becomes of the files beside them.
-    let beside = write_beside(args, &report, logs, &pictured);
+    let beside = write_beside(args, &report, logs, &pictured, threads);
     let printed = print_results(args, &report);
     recorded.and(beside).and(printed)
 }
@@ -73,17 +73,23 @@ fn write_beside(
     report: &Report<'_>,
     logs: Vec<fio_log::Recorder>,
     pictured: &[fairhead_report::Recording],
+    threads: usize,
 ) -> Result<(), CliError> {
     let plan = report.plan;
     for (s, log) in plan.schedulers.iter().zip(logs) {
         let files = log.finish(&plan.jobs, &part(plan, s.name));
         files.iter().try_for_each(|(name, text)| out::write(Some(Path::new(name)), text))?;
     }
+    if args.report.is_none() && args.pictures.is_none() {
+        return Ok(());
+    }
+    let base = alone(plan, report.outcomes, threads).map_err(|e| CliError::Failed(e.to_string()))?;
     if let Some(file) = &args.report {
-        out::write(Some(file), &page::run(report, pictured, &command_line(std::env::args_os())))?;
+        let page = page::run(report, pictured, &base, &command_line(std::env::args_os()));
+        out::write(Some(file), &page)?;
     }
     match &args.pictures {
-        Some(folder) => write_pictures(folder, &page::files(report, pictured)),
+        Some(folder) => write_pictures(folder, &page::files(report, pictured, &base)),
         None => Ok(()),
     }
 }
@@ -95,7 +101,7 @@ fn print_results(args: &RunArgs, report: &Report<'_>) -> Result<(), CliError> {
         return Ok(());
     }
     let export: Box<dyn Export> = match args.output.format {
-        Format::Human => Box::new(Human { coloured: out::coloured(file) }),
+        Format::Human => Box::new(Human { coloured: out::coloured(file), columns: out::columns(file) }),
         Format::Json => Box::new(Json),
         Format::JsonPlus => Box::new(JsonPlus),
         Format::Csv => Box::new(Csv),

@@ -3,7 +3,7 @@
 use fairhead_report::svg::Picture;
 use fairhead_sim::SimError;
 use fairhead_sim::resumable::fingerprint;
-use fairhead_sim::sweep::{Part, Row, Setting, Sweep};
+use fairhead_sim::sweep::{Part, Setting, Sweep, Swept};
 
 use crate::args::SweepArgs;
 use crate::error::CliError;
@@ -36,15 +36,15 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
         threads = memory::at_a_time(&grid.jobs, (&s.disk, &s.host), threads)?;
     }
     let progress = Progress::counted("sweeping", resume.count().min(count), count);
-    let rows = grid.run(part, threads, &resume, &|done| progress.at(done, count)).map_err(|e| match e {
+    let swept = grid.run(part, threads, &resume, &|done| progress.at(done, count)).map_err(|e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),
     })?;
     drop(progress);
     // The rows are printed whatever becomes of the files beside them.
-    let beside = write_beside(args, &grid, &rows);
+    let beside = write_beside(args, &grid, &swept);
     let file = args.output.file.as_deref();
-    let text = sweep::render(&grid, &rows, args.output.format, out::coloured(file));
+    let text = sweep::render(&grid, &swept, args.output.format, out::coloured(file));
     beside.and(out::results(file, &text))?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed));
@@ -52,7 +52,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
     if resume.has_failed() {
         out::note("some results could not be written to the file of --resume");
     }
-    match rows.iter().filter(|r| r.is_some()).count() {
+    match swept.rows.iter().flatten().count() {
         done if done == count => Ok(()),
         done => {
             let how = if args.resume.is_some() {
@@ -66,9 +66,9 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
 }
 
 /// Writes the page, the pictures and the Parquet file.
-fn write_beside(args: &SweepArgs, grid: &Sweep, rows: &[Option<Row>]) -> Result<(), CliError> {
+fn write_beside(args: &SweepArgs, grid: &Sweep, swept: &Swept) -> Result<(), CliError> {
     if args.report.is_some() || args.pictures.is_some() {
-        let page = sweep::page(grid, rows, &page::command_line(std::env::args_os()));
+        let page = sweep::page(grid, swept, &page::command_line(std::env::args_os()));
         if let Some(file) = &args.report {
             out::write(Some(file), &page.html())?;
         }
@@ -78,7 +78,7 @@ fn write_beside(args: &SweepArgs, grid: &Sweep, rows: &[Option<Row>]) -> Result<
         }
     }
     match &args.parquet {
-        Some(file) => out::complete(file, |file| parquet::write(grid, rows, file)),
+        Some(file) => out::complete(file, |file| parquet::write(grid, swept, file)),
         None => Ok(()),
     }
 }

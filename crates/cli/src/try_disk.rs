@@ -105,7 +105,8 @@ pub(crate) fn try_disk(args: &TryArgs) -> Result<(), CliError> {
     end_watch(&queue, &before, watchdog, matches!(stop, Stop::Overruled(_)))?;
     let lost = finish(events, &mut figures, jobs.as_ref())?;
     RUNS.store(false, Ordering::SeqCst);
-    report(args, &Trial { disk, names: &plan.names, verdict: &trial::verdict(&figures), lost }, stop)
+    let verdict = trial::verdict(&figures, &|name| jobs.as_ref().and_then(|jobs| jobs.kind(name)));
+    report(args, &Trial { disk, names: &plan.names, verdict: &verdict, lost }, stop)
 }
 
 fn report(args: &TryArgs, trial: &Trial<'_>, stop: Stop) -> Result<(), CliError> {

@@ -5,13 +5,14 @@ use fairhead_device::DeviceParams;
 use fairhead_report::Recording;
 use fairhead_sim::job::{self, JobFile, Surroundings, nearest};
 use fairhead_sim::journal::Sink;
+use fairhead_sim::sweep::Base;
 use fairhead_sim::{Host, Outcome, SimError, why};
 
 use crate::Error;
 use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, page};
 use crate::plan::{self, Plan};
 use crate::schedulers::{catalogue, choose_among};
-use crate::simulate::{Wanted, name_as_shown, one};
+use crate::simulate::{Wanted, alone, name_as_shown, one};
 use crate::tunables;
 use crate::workloads::WORKLOADS;
 
@@ -182,6 +183,13 @@ fn unknown_workload(name: &str) -> Error {
     })
 }
 
+fn failed(e: SimError) -> Error {
+    match e {
+        SimError::Group(message) => Error::Failed(message),
+        e => Error::Misuse(e.to_string()),
+    }
+}
+
 /// What came out.
 pub struct Answer {
     /// What was asked.
@@ -205,10 +213,6 @@ impl Answer {
         pictures: bool,
         mut sink: impl FnMut(usize) -> Option<&'s mut dyn Sink>,
     ) -> Result<Self, Error> {
-        let failed = |e| match e {
-            SimError::Group(message) => Error::Failed(message),
-            e => Error::Misuse(e.to_string()),
-        };
         let (mut outcomes, mut why, mut pictured) = (Vec::new(), Vec::new(), Vec::new());
         for (i, scheduler) in plan.schedulers.iter().enumerate() {
             let wanted = Wanted { why: plan.why.as_ref(), pictures };
@@ -256,18 +260,26 @@ impl Answer {
     /// The table of `fairhead run`.
     #[must_use]
     pub fn table(&self) -> String {
-        Human { coloured: false }.render(&self.report())
+        Human { coloured: false, columns: None }.render(&self.report())
     }
 
     /// The page of `fairhead run --report`, if pictures were asked for; `command` is what it says made it.
-    #[must_use]
-    pub fn page(&self, command: &str) -> String {
-        page::run(&self.report(), &self.pictured, command)
+    ///
+    /// # Errors
+    /// If a job does not run alone.
+    pub fn page(&self, command: &str) -> Result<String, Error> {
+        Ok(page::run(&self.report(), &self.pictured, &self.alone()?, command))
     }
 
     /// The pictures of `fairhead run --pictures`, names and SVG, if they were asked for.
-    #[must_use]
-    pub fn pictures(&self) -> Vec<(String, String)> {
-        page::files(&self.report(), &self.pictured)
+    ///
+    /// # Errors
+    /// If a job does not run alone.
+    pub fn pictures(&self) -> Result<Vec<(String, String)>, Error> {
+        Ok(page::files(&self.report(), &self.pictured, &self.alone()?))
+    }
+
+    fn alone(&self) -> Result<Base, Error> {
+        alone(&self.plan, &self.outcomes, 1).map_err(failed)
     }
 }

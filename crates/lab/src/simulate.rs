@@ -1,11 +1,14 @@
 //! One run of a plan, with everything that is wanted beside its outcome.
 
+use fairhead_core::Duration;
 use fairhead_core::sched::any::shown;
 use fairhead_report::{Participants, Recorder, Recording};
 use fairhead_sim::journal::{Sink, Sinks, fio_log};
+use fairhead_sim::satisfaction::{Alone, Emphasis, Load};
+use fairhead_sim::sweep::Base;
 use fairhead_sim::{Outcome, Scenario, SimError, journal, simulate, why};
 
-use crate::plan::Why;
+use crate::plan::{Plan, Why};
 
 /// What is wanted beside outcomes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,6 +54,20 @@ pub fn one(scenario: &Scenario, wanted: Wanted<'_>, sink: Option<&mut dyn Sink>)
         }
     };
     Ok(One { outcome, why, pictured: recorder.map(Recorder::finish), logs })
+}
+
+/// What each job of a plan gets alone over the time of the longest of these runs, for pages and pictures.
+///
+/// # Errors
+/// If a job does not fit its disk.
+pub fn alone(plan: &Plan, outcomes: &[Outcome], threads: usize) -> Result<Base, SimError> {
+    let longest = outcomes.iter().map(|o| o.elapsed).max().unwrap_or_default();
+    // So that what ends with the longest run was not cut off.
+    let load = Load::new(&plan.jobs, longest + Duration::from_ns(1), &Emphasis::Even);
+    let first = plan.schedulers.first().ok_or_else(|| SimError::Group("no scheduler".to_owned()))?;
+    let base = Scenario { watch: None, interval: None, ..plan.scenario(first) };
+    let alone = Alone::measure(&load, &base, threads, &|_| {})?;
+    Ok(Base { load, alone })
 }
 
 /// Names the schedulers of an outcome as users know them: `none`, not `noop`.

@@ -7,7 +7,7 @@ use fairhead_sim::metrics::{ClientStats, DiskPoint, DiskStats, OpStats, Point, r
 use pyo3::prelude::*;
 
 use crate::columns::Columns;
-use crate::error::Error;
+use crate::error::{Error, of_lab};
 use crate::requests::{self, Requests};
 use crate::table::{Table, escaped};
 
@@ -104,13 +104,13 @@ impl RunResult {
     /// The page of `fairhead run --report`, one HTML file. Needs `run(…, pictures=True)`.
     fn page(&self) -> PyResult<String> {
         self.needs(!self.answer.pictured.is_empty(), "pictures=True")?;
-        Ok(self.answer.page("fairhead.run, Python"))
+        self.answer.page("fairhead.run, Python").map_err(of_lab)
     }
 
     /// The pictures of the page as SVG, by file name. Needs `run(…, pictures=True)`.
     fn pictures(&self) -> PyResult<Vec<(String, String)>> {
         self.needs(!self.answer.pictured.is_empty(), "pictures=True")?;
-        Ok(self.answer.pictures())
+        self.answer.pictures().map_err(of_lab)
     }
 
     /// A row for each client under each scheduler. Latencies and start-ups in nanoseconds, rates in bytes per

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use fairhead_core::sched::any::shown;
+use fairhead_lab::output::columns::{self, Value};
 use fairhead_lab::sweep::tuned;
 use fairhead_sim::parallel;
 use fairhead_sim::resumable::{Keep, fingerprint};
-use fairhead_sim::sweep::{COLUMNS, Part, Row, Setting, Sweep};
+use fairhead_sim::sweep::{COLUMNS, Part, Row, Setting, Sweep, Swept};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -64,9 +65,9 @@ fn grid(asked: &Asked, disks: Vec<String>, set: &[String], seed: u64, seeds: u32
 }
 
 /// The rows as columns.
-fn columns(sweep: &Sweep, rows: &[Option<Row>]) -> Columns {
+fn table(sweep: &Sweep, swept: &Swept) -> Columns {
     let there: Vec<(usize, &Row)> =
-        rows.iter().enumerate().filter_map(|(i, r)| Some((i, r.as_ref()?))).collect();
+        swept.rows.iter().enumerate().filter_map(|(i, r)| Some((i, r.as_ref()?))).collect();
     let points = || there.iter().map(|(i, _)| sweep.point(*i));
     let mut table = Columns::new(there.len());
     table.counts("point", there.iter().map(|(i, _)| *i as u64));
@@ -74,6 +75,17 @@ fn columns(sweep: &Sweep, rows: &[Option<Row>]) -> Columns {
     table.texts("scheduler", points().map(|p| shown(sweep.tuned[p.tuned].scheduler)));
     table.texts("set", points().map(|p| &sweep.tuned[p.tuned].set));
     table.counts("seed", points().map(|p| p.seed));
+    for column in swept.bases.first().map_or_else(Vec::new, |base| columns::of(&base.load)) {
+        let values: Vec<Value> =
+            there.iter().map(|(i, row)| column.value(&swept.bases[sweep.point(*i).setting], row)).collect();
+        let real = |value: &Value| if let Value::Real(real) = value { Some(*real) } else { None };
+        let whole = |value: &Value| if let Value::Whole(whole) = value { Some(*whole) } else { None };
+        if column.is_real() {
+            table.reals(&column.name, values.iter().filter_map(real));
+        } else {
+            table.counts(&column.name, values.iter().filter_map(whole));
+        }
+    }
     for (i, name) in COLUMNS.iter().enumerate() {
         table.numbers(name, there.iter().map(|(_, row)| row.figures()[i]));
     }
@@ -132,7 +144,7 @@ pub(crate) fn sweep(
         wait(py, receiver, count, progress.as_ref(), stop)
     })?;
     match rows.into_inner().ok().flatten() {
-        Some(rows) => Ok(columns(&grid, &rows?.map_err(of_run)?).into()),
+        Some(swept) => Ok(table(&grid, &swept?.map_err(of_run)?).into()),
         None => Err(PyKeyboardInterrupt::new_err(())),
     }
 }

@@ -17,7 +17,7 @@
 //! them, each with its numbers in a table. It can be read without colour (letters, dashes), without a mouse,
 //! without a script and on paper.
 //!
-//! **A sweep** has a page of its own ([`grid`]): lines, heat maps, and the front of throughput and wait.
+//! **A sweep** has a page of its own ([`grid`]): bars, lines and heat maps.
 //! **The arena** has one, too ([`arena`]): a heat map of regrets for each scheduler.
 //!
 //! **Figures** are not computed here. They come from [`fairhead_sim::metrics`] and [`fairhead_sim::advise`],
@@ -38,7 +38,7 @@ mod scale;
 pub mod svg;
 mod table;
 mod text;
-mod verdict;
+pub mod verdict;
 pub mod words;
 
 pub use participants::Participants;

@@ -13,6 +13,8 @@ pub(crate) enum Unit {
     Rate,
     /// Percent.
     Percent,
+    /// A part of a whole, or a factor.
+    Share,
     /// Bytes, shown in decimal units as disk sizes are.
     Bytes,
 }
@@ -138,6 +140,7 @@ impl Scale {
             Unit::Time => scaled(v, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")]),
             Unit::Rate => plain(v / MIB),
             Unit::Percent => format!("{}%", plain(v)),
+            Unit::Share => plain(v),
             Unit::Bytes => bytes(v),
         }
     }

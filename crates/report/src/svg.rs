@@ -327,11 +327,6 @@ impl Canvas {
         let _ = write!(self.over, "<circle class=\"o\" r=\"4\" cx=\"{}\" cy=\"{}\"/>", percent(x), short(y));
     }
 
-    /// Draws a smaller, paler dot at this fraction of the width and this many pixels from the top.
-    pub(crate) fn small_dot(&mut self, x: f64, y: f64) {
-        let _ = write!(self.over, "<circle class=\"od\" r=\"3\" cx=\"{}\" cy=\"{}\"/>", percent(x), short(y));
-    }
-
     /// Finishes the picture.
     pub(crate) fn finish(mut self, name: String, title: String, about: String) -> Picture {
         if !self.data.is_empty() {

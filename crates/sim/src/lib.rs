@@ -35,7 +35,6 @@ mod engine;
 mod error;
 mod event;
 pub mod ext2;
-pub mod figures;
 pub mod host;
 pub mod idled;
 pub mod job;

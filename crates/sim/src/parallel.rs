@@ -1,7 +1,8 @@
 //! Many independent runs on several threads, with the results in order.
 //!
 //! Threads take the next piece of work from a counter; which thread does which piece changes nothing, because
-//! a run is a function of its scenario. If a piece panics, so does the caller, with the same payload.
+//! a run is a function of its scenario. If a piece panics, so does the caller, with the same payload. One
+//! thread is the caller's own: a browser has no other.
 
 use std::panic::resume_unwind;
 use std::sync::Mutex;
@@ -26,6 +27,9 @@ pub fn map<T: Send>(
                 done(finished.fetch_add(1, Ordering::Relaxed) + 1);
             }
         };
+        if threads <= 1 || count <= 1 {
+            return take();
+        }
         let threads: Vec<_> = (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(take)).collect();
         // A thread that is joined here does not make the scope panic with a payload of its own.
         let panics: Vec<_> = threads.into_iter().filter_map(|thread| thread.join().err()).collect();

@@ -8,6 +8,15 @@ use fairhead_sim::parallel;
 
 /// The disk preset used by default: a modern 7200 rpm disk (docs/reference/devices.md#35-nas2020).
 pub(crate) const DISK: &str = "nas2020";
+/// The groups of options in help.
+pub(super) const DISKS: &str = "Disk and schedulers";
+pub(super) const RUNS: &str = "Runs";
+pub(super) const RESULTS: &str = "Results";
+pub(super) const RECORDINGS: &str = "Recordings of a run";
+pub(super) const RESUME: &str = "Resume and share";
+pub(super) const RECORD_FIRST: &str = "Record a disk of this machine";
+pub(super) const TRACES: &str = "Traces";
+
 /// The default random seed. Any number will do, as long as it never changes.
 pub(super) const SEED: &str = "1";
 
@@ -32,7 +41,7 @@ pub(super) fn part(text: &str) -> Result<Part, String> {
 #[derive(Debug, Args)]
 pub(crate) struct Disk {
     /// The disk model: a preset (`fairhead list disks`) or a TOML file.
-    #[arg(long = "disk", id = "disk", value_name = "PRESET|FILE", default_value = DISK)]
+    #[arg(long = "disk", id = "disk", value_name = "PRESET|FILE", default_value = DISK, help_heading = DISKS)]
     pub(crate) name: String,
 }
 
@@ -40,7 +49,14 @@ pub(crate) struct Disk {
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Seed {
     /// Random seed, a number in decimal or 0x…: the same seed gives the same result.
-    #[arg(long = "seed", id = "seed", value_name = "N", default_value = SEED, value_parser = seed)]
+    #[arg(
+        long = "seed",
+        id = "seed",
+        value_name = "N",
+        default_value = SEED,
+        value_parser = seed,
+        help_heading = RUNS,
+    )]
     pub(crate) number: u64,
 }
 
@@ -48,7 +64,7 @@ pub(crate) struct Seed {
 #[derive(Debug, Args)]
 pub(crate) struct Runtime {
     /// Run every job for this time, such as 10s, instead of the job file's `runtime`.
-    #[arg(long = "runtime", id = "runtime", value_name = "TIME")]
+    #[arg(long = "runtime", id = "runtime", value_name = "TIME", help_heading = RUNS)]
     pub(crate) time: Option<String>,
 }
 
@@ -56,7 +72,12 @@ pub(crate) struct Runtime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub(crate) struct Threads {
     /// Run this many simulations at once. Changes no result. Default: the number of CPUs.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=1024),
+        help_heading = RUNS,
+    )]
     pub(super) threads: Option<u16>,
 }
 
@@ -71,10 +92,16 @@ impl Threads {
 #[derive(Debug, PartialEq, Eq, Args)]
 pub(crate) struct Output<F: ValueEnum + Send + Sync + 'static> {
     /// The format of the results.
-    #[arg(long = "output-format", id = "output_format", value_name = "FORMAT", default_value = "human")]
+    #[arg(
+        long = "output-format",
+        id = "output_format",
+        value_name = "FORMAT",
+        default_value = "human",
+        help_heading = RESULTS,
+    )]
     pub(crate) format: F,
     /// Write the results to this file instead of the terminal.
-    #[arg(short = 'o', long = "output", id = "output", value_name = "FILE")]
+    #[arg(short = 'o', long = "output", id = "output", value_name = "FILE", help_heading = RESULTS)]
     pub(crate) file: Option<PathBuf>,
 }
 

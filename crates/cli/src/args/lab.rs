@@ -7,8 +7,8 @@ use fairhead_sim::job::{Kind, asked};
 use fairhead_sim::sweep::Part;
 
 use super::common::{
-    DISK, Disk, Format, Output, ReportFormat, Runtime, SEED, Seed, SweepFormat, TableFormat, Threads, part,
-    seed,
+    DISK, DISKS, Disk, Format, Output, RECORD_FIRST, RECORDINGS, RESULTS, RESUME, RUNS, ReportFormat,
+    Runtime, SEED, Seed, SweepFormat, TRACES, TableFormat, Threads, part, seed,
 };
 use super::recorded::TraceTarget;
 use super::{Cli, Command};
@@ -33,42 +33,42 @@ pub(crate) struct RunArgs {
     /// kernel's timer ticks per second (default 250). dirty_bytes and dirty_background_bytes: how much may be
     /// dirty in memory, as in /proc/sys/vm (default: 20 and 10 % of 1 GiB). read_ahead_kb: the largest window
     /// of read-ahead (default 128).
-    #[arg(long, value_name = "YEAR[,SETTING…]")]
+    #[arg(long, value_name = "YEAR[,SETTING…]", help_heading = DISKS)]
     pub(crate) host: Option<String>,
     /// The schedulers to compare (`fairhead list schedulers`), or libraries with a scheduler of your own,
     /// such as ./libmine.so (docs/extend.md). Default: all. If the job names control groups: the schedulers
     /// that can share by group, each with and without that.
-    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', help_heading = DISKS)]
     pub(crate) sched: Vec<String>,
     /// Set a tunable of a scheduler, such as cfq.slice_idle=4ms (`fairhead show SCHED` lists them). May be
     /// repeated.
-    #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE")]
+    #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE", help_heading = DISKS)]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) seed: Seed,
     #[command(flatten)]
     pub(crate) runtime: Runtime,
     /// Run a second time with the jobs started in the reverse order, and list the results that change.
-    #[arg(long)]
+    #[arg(long, help_heading = RUNS)]
     pub(crate) jitter_starts: bool,
     /// Also report the figures of each interval of this length, such as 1s.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = RESULTS)]
     pub(crate) interval: Option<String>,
     /// Also report the disk time of each control group in each interval of this length, such as 2s (at least
     /// 10ms), and the ratio of the first group to each other one.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = RESULTS)]
     pub(crate) watch: Option<String>,
     /// Also explain where the time of a job's clients went. CLIENT is a job, or one clone of it as JOB.CLONE.
     /// FROM-TO selects a part of the run, as in JOB@3s-4s. Default: the part in which the client was slowest.
-    #[arg(long, value_name = "CLIENT[@FROM-TO]")]
+    #[arg(long, value_name = "CLIENT[@FROM-TO]", help_heading = RESULTS)]
     pub(crate) why: Option<String>,
     #[command(flatten)]
     pub(crate) record: RecordingArgs,
     /// Also write an HTML page with the results and pictures of the runs, as one self-contained file.
-    #[arg(long, value_name = "FILE.html")]
+    #[arg(long, value_name = "FILE.html", help_heading = RESULTS)]
     pub(crate) report: Option<PathBuf>,
     /// Also write the pictures of the runs into this folder, as SVG files.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = RESULTS)]
     pub(crate) pictures: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) threads: Threads,
@@ -99,19 +99,25 @@ pub(crate) struct RecordingArgs {
     /// Write a CSV row for each request: its client, its place, the times of its creation, insertion, issue
     /// and completion, and why the scheduler chose it. With - the rows go to the terminal, and the results
     /// only to the file of -o.
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv", help_heading = RECORDINGS)]
     pub(crate) requests: Option<PathBuf>,
     /// Write a timeline for ui.perfetto.dev: calls, what the disk works on or idles for, and each decision
     /// with its reason.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RECORDINGS)]
     pub(crate) timeline: Option<PathBuf>,
     /// Write a trace of the block layer's events, in the format of --trace-format. Needs a run of one
     /// scheduler.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RECORDINGS)]
     pub(crate) trace_out: Option<PathBuf>,
     /// The format of --trace-out: blktrace's binary form (for blkparse and btt), blkparse's text, or a log
     /// that fio replays.
-    #[arg(long, value_name = "FORMAT", default_value = "blktrace", requires = "trace_out")]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "blktrace",
+        requires = "trace_out",
+        help_heading = RECORDINGS,
+    )]
     pub(crate) trace_format: TraceTarget,
 }
 
@@ -137,29 +143,43 @@ impl RunArgs {
 
 /// The options that say how a recorded trace is replayed.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Traces")]
 pub(crate) struct ReplayArgs {
     /// When the requests of a trace are sent. Default: closed if the trace has completion times, else open.
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", help_heading = TRACES)]
     pub(crate) replay: Option<ReplayMode>,
     /// Replay a trace at this speed, in percent: 200 halves all gaps between requests. Default: 100.
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=8_640_000))]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = clap::value_parser!(u32).range(1..=8_640_000),
+        help_heading = TRACES,
+    )]
     pub(crate) replay_time_scale: Option<u32>,
     /// How the addresses of a trace are mapped if its disk is larger than this one. Default: scale.
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", help_heading = TRACES)]
     pub(crate) replay_fit: Option<ReplayFit>,
     /// Replay only the requests of this device of the trace. May be repeated. Default: all devices.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = TRACES)]
     pub(crate) replay_device: Vec<String>,
     /// Map all devices of a trace to the same sectors of the disk. Default: each device has a region of its
     /// own, one behind the other.
-    #[arg(long)]
+    #[arg(long, help_heading = TRACES)]
     pub(crate) replay_redirect: bool,
     /// Number of tasks of a trace that have a client each; all other tasks share one. Default: 16.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=4096),
+        help_heading = TRACES,
+    )]
     pub(crate) replay_clients: Option<u32>,
     /// The most requests that a client of a trace has in flight. Default: 256.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=4096),
+        help_heading = TRACES,
+    )]
     pub(crate) replay_depth: Option<u32>,
 }
 
@@ -185,12 +205,13 @@ pub(crate) enum ReplayFit {
 
 /// Help below the options of `run`: the columns of its table.
 const RUN_LEGEND: &str = "\
-The table has a row for each job and scheduler; on a terminal the best value of each column is bold.
-min/max: the rate of the slowest client over that of the fastest; 1 is fair. mean, p99, max: latency of a call.
-sync: latency of an fsync or fdatasync. took: the time of the longest client; the rates of the row are over this
-time. MiB/s while all ran: for jobs that end at different times, the rate until the first of them ended, and how
-long that was. idled on purpose: share of the time in which the disk had nothing to do although requests waited,
-because the scheduler expected a better request.";
+The table has a row for each job and scheduler; on a terminal the best value of each column is bold. \
+min/max: the rate of the slowest client over that of the fastest; 1 is fair. mean, p99, max: latency of a \
+call. sync: latency of an fsync or fdatasync. took: the time of the longest client, with > if another job \
+ended it (exitall); the rates of the row are over this time. MiB/s while all ran: for jobs that end at \
+different times, the rate until the first of them ended, and how long that was. idled on purpose: share of \
+the time in which the disk had nothing to do although requests waited, because the scheduler expected a \
+better request.";
 
 #[derive(Debug, Args)]
 #[command(after_help = ADVISE_LEGEND)]
@@ -200,46 +221,52 @@ pub(crate) struct AdviseArgs {
     /// The disk model: a preset (`fairhead list disks`), a TOML file, or a disk of this machine such as
     /// /dev/sda, for the preset most like it. Default: nas2020; with --record the preset most like the
     /// recorded disk.
-    #[arg(long, value_name = "PRESET|FILE|DEVICE")]
+    #[arg(long, value_name = "PRESET|FILE|DEVICE", help_heading = DISKS)]
     pub(crate) disk: Option<String>,
     /// Record what this machine does for this time, such as 60s, and advise from that. In place of the job
     /// stands the disk or partition to record, such as /dev/sda. Ctrl-C ends the recording earlier. Needs
     /// root.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = RECORD_FIRST)]
     pub(crate) record: Option<String>,
     /// With --record: keep the recording in this file.
-    #[arg(long, value_name = "FILE", default_value = "recorded.blktrace", requires = "record")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "recorded.blktrace",
+        requires = "record",
+        help_heading = RECORD_FIRST,
+    )]
     pub(crate) recording: PathBuf,
     /// The machine around the disk, by year: 2004, 2010, 2016 or 2020, with settings as for
     /// `run`, such as 2020,path=60us. Default: the year of the disk preset, 2020 for a disk from a file.
-    #[arg(long, value_name = "YEAR[,SETTING…]")]
+    #[arg(long, value_name = "YEAR[,SETTING…]", help_heading = DISKS)]
     pub(crate) host: Option<String>,
     /// Which kind of job counts four times: starts, rates (films, cameras), waits (queries, commits), bulk
     /// (copies). even: each counts as its class and its control group say.
-    #[arg(long, value_name = "KIND", default_value = "even", value_parser = goal)]
+    #[arg(long, value_name = "KIND", default_value = "even", value_parser = goal, help_heading = RUNS)]
     pub(crate) goal: Goal,
     /// The job that counts four times, and may not fare worse than now.
-    #[arg(long = "for", value_name = "JOB", conflicts_with = "goal")]
+    #[arg(long = "for", value_name = "JOB", conflicts_with = "goal", help_heading = RUNS)]
     pub(crate) of_job: Option<String>,
     /// How much to simulate, as an approximate time on two cores. The cost of a run is computed from its
     /// events, not measured, so the same budget gives the same answer on every machine.
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = RUNS)]
     pub(crate) budget: String,
     /// Run at most this many rounds of seeds, without regard to --budget. Default: as many as the budget
     /// allows.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5), help_heading = RUNS)]
     pub(crate) rounds: Option<u32>,
     /// The scheduler in use now, which all others are compared with. Default: the kernel's default for such a
     /// disk.
-    #[arg(long, value_name = "SCHED")]
+    #[arg(long, value_name = "SCHED", help_heading = DISKS)]
     pub(crate) against: Option<String>,
     /// Compare only these schedulers, with default tunables, and the one in use now, as in
     /// none,mq-deadline,kyber,bfq; a library with a scheduler of your own is named by its file, as for `run`.
     /// Default: all that suit the disk, with the tunables that matter.
-    #[arg(long, value_name = "SCHED[,…]", value_delimiter = ',')]
+    #[arg(long, value_name = "SCHED[,…]", value_delimiter = ',', help_heading = DISKS)]
     pub(crate) sched: Vec<String>,
     /// Also print every candidate, what each job gets under it, the reasons, and all that can be done.
-    #[arg(long)]
+    #[arg(long, help_heading = RESULTS)]
     pub(crate) details: bool,
     #[command(flatten)]
     pub(crate) seed: Seed,
@@ -247,11 +274,11 @@ pub(crate) struct AdviseArgs {
     pub(crate) runtime: Runtime,
     /// Also write an HTML page with the verdict, the figures behind it, and pictures of the winner and the
     /// default.
-    #[arg(long, value_name = "FILE.html")]
+    #[arg(long, value_name = "FILE.html", help_heading = RESULTS)]
     pub(crate) report: Option<PathBuf>,
     /// Keep the results of finished runs in this file, and reuse those that it has: the same command resumes
     /// after an interruption.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RESUME)]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) threads: Threads,
@@ -298,9 +325,9 @@ fn goal(text: &str) -> Result<Goal, String> {
 
 /// Help below the options of `advise`.
 const ADVISE_LEGEND: &str = "\
-A bar is how much of what it would get alone on that disk each job gets, under what is in use now and under the other
-scheduler. start: the time until it is done; rate: the rate that it asks for; p99: the latency that one call of a hundred
-exceeds; bulk: its throughput, by its share. docs/advise.md has the rules.";
+A bar is how much of what it would get alone on that disk each job gets, under what is in use now and under \
+the other scheduler. start: the time until it is done; rate: the rate that it asks for; p99: the latency \
+that one call of a hundred exceeds; bulk: its throughput, by its share. docs/advise.md has the rules.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SWEEP_LEGEND)]
@@ -308,48 +335,60 @@ pub(crate) struct SweepArgs {
     #[command(flatten)]
     pub(crate) load: Load,
     /// The disk models: presets (`fairhead list disks`) or TOML files.
-    #[arg(long, value_name = "PRESET|FILE[,…]", default_value = DISK, value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "PRESET|FILE[,…]",
+        default_value = DISK,
+        value_delimiter = ',',
+        help_heading = DISKS,
+    )]
     pub(crate) disk: Vec<String>,
     /// The machine around the disks, by year: 2004, 2010, 2016 or 2020, with settings as for
     /// `run`, such as 2020,path=60us. Default: the year of each disk preset, 2020 for a disk from a file.
-    #[arg(long, value_name = "YEAR[,SETTING…]")]
+    #[arg(long, value_name = "YEAR[,SETTING…]", help_heading = DISKS)]
     pub(crate) host: Option<String>,
     /// The schedulers (`fairhead list schedulers`), or libraries, as for `run`. Default: all, as for `run`.
-    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', help_heading = DISKS)]
     pub(crate) sched: Vec<String>,
     /// The values of a tunable, such as cfq.slice_idle=0,2ms,4ms,8ms. May be repeated: every combination is
     /// run.
-    #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE[,…]")]
+    #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE[,…]", help_heading = DISKS)]
     pub(crate) set: Vec<String>,
     /// The first random seed, a number in decimal or 0x…: the same seed gives the same result.
-    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
+    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed, help_heading = RUNS)]
     pub(crate) seed: u64,
     /// The number of seeds for each point: --seed and the numbers after it.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = RUNS,
+    )]
     pub(crate) seeds: u32,
     #[command(flatten)]
     pub(crate) runtime: Runtime,
     /// Keep the results of finished runs in this file, and reuse those that it has: the same command resumes
     /// after an interruption.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RESUME)]
     pub(crate) resume: Option<PathBuf>,
     /// Run only every Nth point, from the Kth on: part K of N of the sweep, for N machines. Keep the results
     /// with --resume, and join them with --merge.
-    #[arg(long, value_name = "K/N", value_parser = part, requires = "resume")]
+    #[arg(long, value_name = "K/N", value_parser = part, requires = "resume", help_heading = RESUME)]
     pub(crate) shard: Option<Part>,
     /// Take the results that these files of --resume have; what none has is run. With --resume they are
     /// copied there.
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = RESUME)]
     pub(crate) merge: Vec<PathBuf>,
     /// Also write one HTML page to this file: lines or heat maps over the tunables, the settings that no
     /// other beats, and a table with a column for each tunable.
-    #[arg(long, value_name = "FILE.html")]
+    #[arg(long, value_name = "FILE.html", help_heading = RESULTS)]
     pub(crate) report: Option<PathBuf>,
     /// Also write the pictures of that page into this folder, as SVG files.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = RESULTS)]
     pub(crate) pictures: Option<PathBuf>,
     /// Also write the rows to this Parquet file, with the columns of the CSV.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RESULTS)]
     pub(crate) parquet: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) threads: Threads,
@@ -359,9 +398,11 @@ pub(crate) struct SweepArgs {
 
 /// Help below the options of `sweep`: the columns of its table.
 const SWEEP_LEGEND: &str = "\
-wait: for the jobs that wait (docs/sweep.md): their mean start-up time, else the time until they are done or for each
-of their calls, else the 99th percentile of a call. min/max: the smallest share over the largest. mean, p99, max:
-latency of a call. Ctrl-C lets the current runs finish and writes the rows that are done; a second Ctrl-C ends at once.";
+of alone: how much of what it would get alone on that disk each job gets, as a weighted geometric mean over \
+the jobs. The other columns have what each job gets: start: the time until it is done; rate: the rate that \
+it asks for; p99: the latency that one call of a hundred exceeds; bulk: its throughput. ±: half the \
+interval of 95 %. docs/sweep.md has the rules. Ctrl-C lets the current runs finish and writes the rows that \
+are done; a second Ctrl-C ends at once.";
 
 #[derive(Debug, Args)]
 #[command(after_help = LADDER_LEGEND)]
@@ -401,9 +442,9 @@ pub(crate) struct LadderArgs {
 
 /// Help below the options of `ladder`: the columns of its table.
 const LADDER_LEGEND: &str = "\
-Each row has one switch of BFQ more than the row before (with --without-each: one less than bfq). quicker: how many
-times shorter the foreground job's start-up time, or else its p99, is than in the row before (than bfq's). more: how
-many times as many bytes per second the disk moves. 1.00x: no difference.";
+Each row has one switch of BFQ more than the row before (with --without-each: one less than bfq). quicker: \
+how many times shorter the foreground job's start-up time, or else its p99, is than in the row before (than \
+bfq's). more: how many times as many bytes per second the disk moves. 1.00x: no difference.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArgs {
@@ -431,7 +472,12 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "ROW")]
     pub(crate) only: Option<String>,
     /// The number of random file layouts; each figure is the mean over them.
-    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "16",
+        value_parser = clap::value_parser!(u32).range(1..=1000),
+    )]
     pub(crate) layouts: u32,
     /// The random seed of the first layout, a number in decimal or 0x…; the others use the numbers after it.
     #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]

@@ -112,18 +112,19 @@ pub(crate) enum TlsArg {
 
 /// Help below the options of `serve`: the settings of an export.
 const SERVE_LEGEND: &str = "\
-Settings of an export: weight=1…10000 (default 100), class=rt|be|idle (default be); limits rbps=, wbps= in bytes per \
-second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests per second; \
-latency=, the mean latency that it should have (such as 5ms), under a scheduler that keeps such targets; \
-leaf_weight= and burst= as in docs/control.md; group=PATH (default: a group named after the export); readonly; \
-description=TEXT; allow_uid=N, allow_gid=N, which may be repeated: the users and groups that may open the export over \
-a Unix socket, which every process can connect to then; allow_tls=NAME, which may be repeated: the TLS clients that may \
-open it, by a name in their certificate (with --tls-verify-peer); connections=N, the most connections of the export. Settings of a \
-vhost-user device: weight=, class=, limits, group= and readonly as for an export; name=NAME, for statistics and its group \
-(default: the name of the socket without .sock); serial=TEXT, what the guest sees as serial number, of which it has 20 \
-bytes (default: the name); queues=1…64, the most queues of the guest (default 64); allow_uid=N, allow_gid=N, which may be repeated: the users and groups \
-whose virtual machines may have the device. Ctrl-C or SIGTERM ends the server: it finishes the requests in flight and prints a table of what \
-each export did.";
+Settings of an export: weight=1…10000 (default 100), class=rt|be|idle (default be); limits rbps=, wbps= in \
+bytes per second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests \
+per second; latency=, the mean latency that it should have (such as 5ms), under a scheduler that keeps such \
+targets; leaf_weight= and burst= as in docs/control.md; group=PATH (default: a group named after the \
+export); readonly; description=TEXT; allow_uid=N, allow_gid=N, which may be repeated: the users and groups \
+that may open the export over a Unix socket, which every process can connect to then; allow_tls=NAME, which \
+may be repeated: the TLS clients that may open it, by a name in their certificate (with --tls-verify-peer); \
+connections=N, the most connections of the export. Settings of a vhost-user device: weight=, class=, \
+limits, group= and readonly as for an export; name=NAME, for statistics and its group (default: the name of \
+the socket without .sock); serial=TEXT, what the guest sees as serial number, of which it has 20 bytes \
+(default: the name); queues=1…64, the most queues of the guest (default 64); allow_uid=N, allow_gid=N, \
+which may be repeated: the users and groups whose virtual machines may have the device. Ctrl-C or SIGTERM \
+ends the server: it finishes the requests in flight and prints a table of what each export did.";
 
 /// Arguments of the commands that run until they are stopped.
 #[derive(Debug, Default, Args)]
@@ -149,14 +150,15 @@ pub(crate) struct CtlArgs {
 
 /// Help below the options of `ctl`: the requests.
 const CTL_LEGEND: &str = "\
-stats: print all statistics as JSON. metrics: print the statistics in Prometheus' format. make GROUP [KEY=VALUE…]: \
-create a group. set GROUP KEY=VALUE…: change a group. remove GROUP: delete a group. sched NAME [TUNABLE=VALUE…]: change \
-the scheduler. tune TUNABLE=VALUE…: change tunables. depth N|auto: the most requests at the disk. exports: list the \
-exports of a server. export add NAME=FILE[,KEY=VALUE…]: serve another file, with settings as behind --export. export \
-remove NAME [--force]: refuse new connections; with --force, end those that there are. export resize NAME SIZE: change \
-the size of the image, such as 20g; new connections see it. Keys: weight=, \
-leaf_weight=, 1…10000; class=rt|be|idle; rbps=, wbps= in bytes per second (such as 50m), riops=, wiops= in requests \
-per second, or max for no limit; burst=, a time; min_iops=, requests per second; latency=, a time such as 5ms, or max for no target. See docs/control.md.";
+stats: print all statistics as JSON. metrics: print the statistics in Prometheus' format. make GROUP \
+[KEY=VALUE…]: create a group. set GROUP KEY=VALUE…: change a group. remove GROUP: delete a group. sched \
+NAME [TUNABLE=VALUE…]: change the scheduler. tune TUNABLE=VALUE…: change tunables. depth N|auto: the most \
+requests at the disk. exports: list the exports of a server. export add NAME=FILE[,KEY=VALUE…]: serve \
+another file, with settings as behind --export. export remove NAME [--force]: refuse new connections; with \
+--force, end those that there are. export resize NAME SIZE: change the size of the image, such as 20g; new \
+connections see it. Keys: weight=, leaf_weight=, 1…10000; class=rt|be|idle; rbps=, wbps= in bytes per \
+second (such as 50m), riops=, wiops= in requests per second, or max for no limit; burst=, a time; \
+min_iops=, requests per second; latency=, a time such as 5ms, or max for no target. See docs/control.md.";
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
@@ -196,9 +198,9 @@ pub(crate) struct EmulateArgs {
 
 /// Help below the options of `emulate`: how it ends.
 const EMULATE_LEGEND: &str = "\
-Ctrl-C, SIGTERM or `umount MOUNTPOINT` ends it; it then prints how late its answers were. It does not schedule:
-requests reach the disk model in the order of their arrival, so the program or kernel that uses it is what schedules.
-See docs/emulate.md.";
+Ctrl-C, SIGTERM or `umount MOUNTPOINT` ends it; it then prints how late its answers were. It does not \
+schedule: requests reach the disk model in the order of their arrival, so the program or kernel that uses \
+it is what schedules. See docs/emulate.md.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MOUNT_LEGEND)]
@@ -249,10 +251,10 @@ pub(crate) struct MountArgs {
 
 /// Help below the options of `mount`: the settings of a group.
 const MOUNT_LEGEND: &str = "\
-Settings of a group: weight=1…10000 (default 100), class=rt|be|idle (default be); limits rbps=, wbps= in bytes per \
-second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests per second; \
-latency=, the mean latency that it should have (such as 5ms), under a scheduler that keeps such targets. Ctrl-C, \
-SIGTERM or `umount MOUNTPOINT` ends it. See docs/mount.md.";
+Settings of a group: weight=1…10000 (default 100), class=rt|be|idle (default be); limits rbps=, wbps= in \
+bytes per second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests \
+per second; latency=, the mean latency that it should have (such as 5ms), under a scheduler that keeps such \
+targets. Ctrl-C, SIGTERM or `umount MOUNTPOINT` ends it. See docs/mount.md.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayLiveArgs {

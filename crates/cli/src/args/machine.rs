@@ -28,8 +28,9 @@ pub(crate) struct DoctorArgs {
 
 /// Help below the options of `doctor`.
 const DOCTOR_LEGEND: &str = "\
-Exit codes: 0 nothing found; 1 something found; 2 there is no such disk, or nothing could be seen. Nothing is changed:
-each finding has the command that changes it, and the command that undoes that. docs/doctor.md lists the checks.";
+Exit codes: 0 nothing found; 1 something found; 2 there is no such disk, or nothing could be seen. Nothing \
+is changed: each finding has the command that changes it, and the command that undoes that. docs/doctor.md \
+lists the checks.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RECORD_LEGEND)]
@@ -58,9 +59,10 @@ pub(crate) struct RecordArgs {
 
 /// Help below the options of `record`.
 const RECORD_LEGEND: &str = "\
-Needs root, and a kernel with tracefs; nothing else, and nothing of the machine is changed. `fairhead trace`, `run` and
-`advise` read the file, and so do blkparse, btt and fio. p50, p99: from the moment when the program wants a request
-to its completion. random: requests that do not begin where the process's previous one ended. docs/record.md has more.";
+Needs root, and a kernel with tracefs; nothing else, and nothing of the machine is changed. `fairhead \
+trace`, `run` and `advise` read the file, and so do blkparse, btt and fio. p50, p99: from the moment when \
+the program wants a request to its completion. random: requests that do not begin where the process's \
+previous one ended. docs/record.md has more.";
 
 #[derive(Debug, Args)]
 #[command(after_help = APPLY_LEGEND)]
@@ -89,8 +91,9 @@ pub(crate) struct ApplyArgs {
 
 /// Help below the options of `apply`.
 const APPLY_LEGEND: &str = "\
-The rule is one file in /etc/udev/rules.d, for this disk alone: by its serial number, or else by what is said aloud. It holds
-from now on and after every start. `fairhead try` compares two schedulers without keeping either. docs/try.md tells more.";
+The rule is one file in /etc/udev/rules.d, for this disk alone: by its serial number, or else by what is \
+said aloud. It holds from now on and after every start. `fairhead try` compares two schedulers without \
+keeping either. docs/try.md tells more.";
 
 #[derive(Debug, Args)]
 #[command(after_help = TRY_LEGEND)]
@@ -123,8 +126,9 @@ pub(crate) struct TryArgs {
 
 /// Help below the options of `try`.
 const TRY_LEGEND: &str = "\
-The scheduler changes in turns, A B B A, and always goes back: at the end, on Ctrl-C, and when fairhead is killed. Nothing
-outlives a restart of the machine. Exit codes: 0 measured; 1 it could not be; 2 misuse; 130 ended by Ctrl-C.";
+The scheduler changes in turns, A B B A, and always goes back: at the end, on Ctrl-C, and when fairhead is \
+killed. Nothing outlives a restart of the machine. Exit codes: 0 measured; 1 it could not be; 2 misuse; 130 \
+ended by Ctrl-C.";
 
 /// Arguments of the watchdog of `try`, which `try` starts.
 #[derive(Debug, Args)]

@@ -35,15 +35,15 @@ use crate::error::{CliError, fail};
 #[command(
     name = "fairhead",
     version,
-    max_term_width = 110,
+    max_term_width = 100,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true
 )]
 #[command(
-    after_help = "Without a command it draws how long a program takes to start beside ten readers, by scheduler.\n\n\
-        fairhead help COMMAND shows the options of a command. Pages named docs/… are in Fairhead's repository, and in\n\
-        /usr/share/doc/fairhead of its package.\n\n\
-        Exit codes: 0 success; 1 failure; 2 misuse: the command line is wrong, or a file that it names is missing or malformed."
+    after_help = "Without a command it draws how long a program takes to start beside ten readers, by \
+        scheduler.\n\nfairhead help COMMAND shows the options of a command. Pages named docs/… are in \
+        Fairhead's repository, and in /usr/share/doc/fairhead of its package.\n\nExit codes: 0 success; 1 \
+        failure; 2 misuse: the command line is wrong, or a file that it names is missing or malformed."
 )]
 pub(crate) struct Cli {
     /// Without a command: a table of the built-in load under every scheduler, instead of the picture.

@@ -25,9 +25,9 @@ pub(crate) struct TraceArgs {
 
 /// Help below the options of `trace`: the columns of its table.
 const TRACE_LEGEND: &str = "\
-sync: reads other than read-ahead, and requests that are flagged as sync. sequential: requests that begin where the
-previous one of the same task, device and operation ended. latency: from the request to its completion, if the trace
-has completions.";
+sync: reads other than read-ahead, and requests that are flagged as sync. sequential: requests that begin \
+where the previous one of the same task, device and operation ended. latency: from the request to its \
+completion, if the trace has completions.";
 
 /// The format in which a trace is written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,9 +83,9 @@ pub(crate) struct ValidateArgs {
 
 /// Help below the options of `validate`: the demerit figure.
 const VALIDATE_LEGEND: &str = "\
-The demerit figure is the root mean square of the horizontal distance between the two distributions of response times
-(Ruemmler and Wilkes 1994): the error of the model, as a time. 0 is perfect. Each request is sent as long after the
-previous completion as in the recording.";
+The demerit figure is the root mean square of the horizontal distance between the two distributions of \
+response times (Ruemmler and Wilkes 1994): the error of the model, as a time. 0 is perfect. Each request is \
+sent as long after the previous completion as in the recording.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CALIBRATE_LEGEND)]
@@ -121,10 +121,11 @@ pub(crate) struct CalibrateArgs {
 
 /// Help below the options of `calibrate`: its words.
 const CALIBRATE_LEGEND: &str = "\
-Confidence: high, measured directly and with the same result each time; fair, as a rule measured within a few percent;
-low, close to what was measured, or one of several values that would explain it; assumed, a default, because reads do
-not show it. The demerit figure is the distance of the fitted model from the drive on fresh requests, as in `fairhead
-validate`. Close other programs that use the disk while it is measured.";
+Confidence: high, measured directly and with the same result each time; fair, as a rule measured within a \
+few percent; low, close to what was measured, or one of several values that would explain it; assumed, a \
+default, because reads do not show it. The demerit figure is the distance of the fitted model from the \
+drive on fresh requests, as in `fairhead validate`. Close other programs that use the disk while it is \
+measured.";
 
 #[cfg(test)]
 mod tests {

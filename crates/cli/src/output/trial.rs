@@ -1,12 +1,22 @@
-//! What a trial found: one sentence, and a table of who gains and who pays; or one JSON object.
+//! What a trial found, in the words of advice: what to use, what each job gets under both, who pays; or one
+//! JSON object.
 
+use fairhead_core::Duration;
+use fairhead_lab::output::advice::word;
+use fairhead_lab::output::text;
 use fairhead_machine::Disk;
-use fairhead_machine::trial::{Outcome, Payer, Row, Verdict, Way};
+use fairhead_machine::trial::{Job, Outcome, Row, Verdict, Way};
+use fairhead_sim::advise::factor as times;
 use fairhead_sim::advise::statistics::Ratio;
+use fairhead_sim::job::Kind;
 use serde_json::{Value, json};
 
 use super::table::{Best, Cell, Table};
+use super::{mib, time};
 use crate::args::ReportFormat;
+
+/// The width of the text.
+const COLUMNS: usize = 80;
 
 /// A trial that has ended.
 pub(crate) struct Trial<'a> {
@@ -30,74 +40,113 @@ pub(crate) fn render(t: &Trial<'_>, format: ReportFormat, coloured: bool) -> Str
     }
 }
 
-fn sentence(t: &Trial<'_>) -> String {
-    t.verdict.sentence.replace("{A}", &t.names[0]).replace("{B}", &t.names[1])
+/// What to use, as advice says it.
+fn headline(t: &Trial<'_>) -> String {
+    let [a, b] = t.names;
+    match t.verdict.outcome {
+        Outcome::Better => format!("{}: use {b} instead of {a}.", t.disk.name),
+        Outcome::Nothing => {
+            format!("{}: nothing to compare; use the disk meanwhile, or give a load with --job.", t.disk.name)
+        }
+        _ => format!("{}: stay with {a}.", t.disk.name),
+    }
 }
 
 fn human(t: &Trial<'_>, coloured: bool) -> String {
     let [a, b] = t.names;
-    let columns = [
-        "who".to_owned(),
-        "what".to_owned(),
-        format!("MiB/s {a}"),
-        b.clone(),
-        format!("p50 ms {a}"),
-        b.clone(),
-        format!("p99 ms {a}"),
-        b.clone(),
-        String::new(),
-    ];
-    let table = Table {
-        words: 2,
-        columns: columns.iter().map(|c| (c.as_str(), Best::None)).collect(),
-        blocks: vec![t.verdict.rows.iter().map(row).collect()],
-    };
-    let mut text =
-        format!("{}\n\nWho pays, on {}, {} pairs of turns:\n\n", sentence(t), t.disk.name, t.verdict.pairs);
-    text.push_str(&table.render(coloured));
-    if t.lost > 0 {
-        text.push_str(&format!("\n{} events were lost: the figures miss some requests.\n", t.lost));
+    let mut text = headline(t) + "\n";
+    if !t.verdict.jobs.is_empty() {
+        let heads = ["job", "", a.as_str(), b.as_str(), "times as good"];
+        let table = Table {
+            words: 2,
+            columns: heads.map(|head| (head, Best::None)).to_vec(),
+            blocks: vec![t.verdict.jobs.iter().map(row).collect()],
+        };
+        text.push_str(&format!("\n{}\n", table.render(coloured)));
     }
-    if t.verdict.outcome == Outcome::Better {
-        text.push_str(&format!("\nTo keep it: fairhead apply {} {b}\n", t.disk.name));
+    for sentence in sentences(t) {
+        for (i, line) in text::wrapped(&sentence, COLUMNS - 2).into_iter().enumerate() {
+            text.push_str(&format!("{}{line}\n", if i == 0 { "" } else { "  " }));
+        }
     }
     text
 }
 
-fn way(row: &Row) -> &'static str {
-    match row.way {
-        Way::Read => "reads",
-        Way::Write => "writes",
+/// How all jobs together fare, who pays, and what to type.
+fn sentences(t: &Trial<'_>) -> Vec<String> {
+    let [a, b] = t.names;
+    let mut all = Vec::new();
+    let payers: Vec<String> = t.verdict.jobs.iter().filter(|job| job.pays()).map(paid).collect();
+    let verb = if t.verdict.outcome == Outcome::Better { "pays" } else { "would pay" };
+    match (payers.is_empty(), t.verdict.jobs.is_empty()) {
+        (_, true) => {}
+        (true, _) => all.push(format!("Under {b} no job surely gets less.")),
+        (false, _) => all.push(format!("Under {b} {verb}: {}.", payers.join("; "))),
+    }
+    let pairs = if t.verdict.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", t.verdict.pairs) };
+    if let Some(of) = &t.verdict.all {
+        all.push(match t.verdict.outcome {
+            Outcome::Nothing => {
+                "All jobs together: one pair of turns says nothing; -t takes more.".to_owned()
+            }
+            Outcome::Equal => {
+                format!("All jobs together: no difference between {a} and {b} ({pairs} of turns).")
+            }
+            Outcome::Unclear => format!(
+                "All jobs together: too close to call, {} to {} times under {b} ({pairs} of turns); -t takes \
+                 more.",
+                times(of.low),
+                times(of.high)
+            ),
+            _ => format!("All jobs together: {} under {b} ({pairs} of turns).", interval(of)),
+        });
+    }
+    if let Some((job, floor)) = &t.verdict.barred {
+        all.push(format!("Not {b}: {job} {} there.", floor.words()));
+    }
+    match t.verdict.few {
+        0 => {}
+        1 => all.push("1 process made too few requests to count.".to_owned()),
+        n => all.push(format!("{n} processes made too few requests to count.")),
+    }
+    if t.lost > 0 {
+        all.push(format!("{} events were lost: the figures miss some requests.", t.lost));
+    }
+    if t.verdict.outcome == Outcome::Better {
+        let disk = &t.disk.name;
+        all.push(format!("sudo fairhead apply {disk} {b} (back: sudo fairhead apply {disk} --undo)"));
+    }
+    all
+}
+
+fn interval(of: &Ratio) -> String {
+    format!("{} times ({} to {})", times(of.ratio), times(of.low), times(of.high))
+}
+
+/// What a job gets under a side.
+fn gets(job: &Job, side: usize) -> String {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes or nanoseconds")]
+    let whole = |value: f64| value as u64;
+    match (job.amounts[side], job.kind) {
+        (None, _) => "-".to_owned(),
+        (Some(seconds), Kind::Waiting) => time(Duration::from_ns(whole(seconds * 1e9))),
+        (Some(bytes), _) => format!("{} MiB/s", mib(whole(bytes))),
     }
 }
 
-fn payer(row: &Row) -> &'static str {
-    match row.payer() {
-        Payer::Gains => "gains",
-        Payer::Pays => "pays",
-        Payer::Both => "gains and pays",
-        Payer::Neither => "",
-    }
+fn paid(job: &Job) -> String {
+    format!("{} ({} instead of {})", job.name, gets(job, 1), gets(job, 0))
 }
 
-fn row(row: &Row) -> Vec<Cell> {
-    let number = |x: f64| if x >= 100.0 { format!("{x:.0}") } else { format!("{x:.2}") };
-    let ms = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), number);
-    let words = [
-        row.name.clone().unwrap_or_else(|| "all".to_owned()),
-        way(row).to_owned(),
-        number(row.rate[0]),
-        number(row.rate[1]),
-        ms(row.p50_ms[0]),
-        ms(row.p50_ms[1]),
-        ms(row.p99_ms[0]),
-        ms(row.p99_ms[1]),
-        payer(row).to_owned(),
-    ];
+fn row(job: &Job) -> Vec<Cell> {
+    let of = &job.change;
+    let change = format!("{} ({} to {})", times(of.ratio), times(of.low), times(of.high));
+    let words = [job.name.clone(), word(job.kind).to_owned(), gets(job, 0), gets(job, 1), change];
     words.into_iter().map(Cell::label).collect()
 }
 
 fn object(t: &Trial<'_>) -> Value {
+    let way = |row: &Row| if row.way == Way::Read { "reads" } else { "writes" };
     let rows = t.verdict.rows.iter().map(|r| {
         json!({
             "name": r.name,
@@ -108,15 +157,28 @@ fn object(t: &Trial<'_>) -> Value {
             "p50": r.p50.as_ref().map(factor),
             "p99": r.p99.as_ref().map(factor),
             "bytes": r.bytes.as_ref().map(factor),
-            "payer": payer(r),
+        })
+    });
+    let jobs = t.verdict.jobs.iter().map(|job| {
+        json!({
+            "job": job.name,
+            "kind": job.kind.word(),
+            "unit": if job.kind == Kind::Waiting { "s" } else { "bytes/s" },
+            "a": job.amounts[0],
+            "b": job.amounts[1],
+            "change": factor(&job.change),
+            "gains": job.gains(),
+            "pays": job.pays(),
         })
     });
     json!({
         "disk": t.disk.name,
         "a": t.names[0],
         "b": t.names[1],
-        "verdict": sentence(t),
+        "answer": std::iter::once(headline(t)).chain(sentences(t)).collect::<Vec<_>>(),
         "outcome": format!("{:?}", t.verdict.outcome).to_lowercase(),
+        "change": t.verdict.all.as_ref().map(factor),
+        "jobs": jobs.collect::<Vec<_>>(),
         "pairs": t.verdict.pairs,
         "lost_events": t.lost,
         "rows": rows.collect::<Vec<_>>(),

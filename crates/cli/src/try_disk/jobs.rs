@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use fairhead_machine::ends_with_parent;
+use fairhead_sim::job::{self, Kind};
+use fairhead_sim::satisfaction::kind;
 
 use crate::error::CliError;
 
@@ -19,6 +21,8 @@ use crate::error::CliError;
 pub(super) struct Jobs {
     file: PathBuf,
     sections: Vec<Section>,
+    /// What each section is; none of a file with options that the lab does not know.
+    kinds: BTreeMap<String, Kind>,
     /// Threads of all processes, by number, with the index of their section. Old ones stay: a number that is
     /// used again soon is unlikely.
     threads: BTreeMap<u32, usize>,
@@ -47,8 +51,9 @@ impl Jobs {
         Command::new("fio").arg("--version").stdout(Stdio::null()).status().map_err(|e| {
             CliError::Failed(format!("--job needs the program fio, which cannot be run: {e}"))
         })?;
+        let kinds = kinds(&text);
         let file = file.canonicalize().map_err(|e| misuse(&e))?;
-        Ok(Self { file, sections, threads: BTreeMap::new(), looks: 0 })
+        Ok(Self { file, sections, kinds, threads: BTreeMap::new(), looks: 0 })
     }
 
     /// Starts what does not run, and looks for new threads.
@@ -85,10 +90,20 @@ impl Jobs {
         Ok(())
     }
 
+    /// What the section of this name is.
+    pub(super) fn kind(&self, section: &str) -> Option<Kind> {
+        self.kinds.get(section).copied()
+    }
+
     /// The name of the section that the thread works for.
     pub(super) fn name(&self, thread: u32) -> Option<String> {
         self.threads.get(&thread).map(|at| self.sections[*at].name.clone())
     }
+}
+
+fn kinds(text: &str) -> BTreeMap<String, Kind> {
+    let Ok(jobs) = job::parse(text, "job") else { return BTreeMap::new() };
+    jobs.jobs.iter().map(|job| (job.name.clone(), kind(&jobs, job))).collect()
 }
 
 /// Notes the threads of a process and of all that it has started.

@@ -37,6 +37,7 @@ mod front_door;
 mod groups;
 mod guest;
 mod guest_vhost;
+mod help;
 mod jobs_like_fio;
 mod json_types;
 mod kill;

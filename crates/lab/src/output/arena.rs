@@ -188,7 +188,7 @@ pub fn csv(arena: &Arena, cells: &[Option<arena::Cell>]) -> String {
 }
 
 /// A number with six digits.
-fn digits(value: f64) -> f64 {
+pub(super) fn digits(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 

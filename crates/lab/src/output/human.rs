@@ -21,7 +21,12 @@ use fairhead_sim::metrics::{DiskOutcome, DiskPoint, DiskStats, Frames, StartUp, 
 pub struct Human {
     /// Whether the best of each column is in bold, with codes for terminals.
     pub coloured: bool,
+    /// The width of the terminal: a table of jobs that is wider leaves out columns and says so.
+    pub columns: Option<usize>,
 }
+
+/// The columns of the table of jobs that are left out where there is no room, the first ones first.
+const LEAST: [&str; 5] = ["MiB/s while all ran", "min/max", "IOPS", "max", "mean"];
 
 impl Export for Human {
     fn render(&self, report: &Report<'_>) -> String {
@@ -33,7 +38,12 @@ impl Export for Human {
             plan.host.0,
             plan.seed
         );
-        text.push_str(&jobs_table(report).render(self.coloured));
+        let mut jobs = jobs_table(report);
+        let left = self.columns.map_or_else(Vec::new, |width| jobs.fit(width, &LEAST));
+        text.push_str(&jobs.render(self.coloured));
+        if !left.is_empty() {
+            text.push_str(&format!("no room for: {}; csv and json have all\n", left.join(", ")));
+        }
         text.push_str(&missed::lines(report));
         text.push('\n');
         if let Some(groups) = super::groups::table(report) {
@@ -96,13 +106,25 @@ pub(crate) fn jobs_table(report: &Report<'_>) -> Table<'static> {
                 let name = if k == 0 { label(sum.clients) } else { String::new() };
                 let mut cells = vec![Cell::label(name), Cell::label(&o.scheduler)];
                 cells.extend(figures(&sum));
-                cells.push(Cell::time(Some(sum.elapsed)));
+                cells.push(took(report, o, i, sum.elapsed));
                 cells.push(sum.together.filter(|_| ends_apart(o)).map(together).unwrap_or_default());
                 cells
             })
             .collect()
     };
     Table { words: 2, columns, blocks: report.jobs().jobs.iter().enumerate().map(block).collect() }
+}
+
+/// How long a job took. One that another job ended (`exitall`) was not done: it took longer, and no less time
+/// is better.
+fn took(report: &Report<'_>, o: &Outcome, job: usize, elapsed: Duration) -> Cell {
+    let end = |c: &fairhead_sim::metrics::ClientStats| c.started + c.elapsed;
+    let ends_all =
+        |c: &&fairhead_sim::metrics::ClientStats| c.job != job && report.jobs().jobs[c.job].exitall;
+    let over = o.clients.iter().filter(ends_all).map(end).min();
+    let was_ended = o.clients.iter().any(|c| c.job == job && over.is_some_and(|over| end(c) >= over));
+    let cell = Cell::time(Some(elapsed));
+    if was_ended { Cell::label(format!(">{}", cell.text)) } else { cell }
 }
 
 /// Whether jobs that ran beside each other ended at so different times that their rates are not comparable:
@@ -298,6 +320,24 @@ mod tests {
         assert_eq!(dropped(Frames { shown: 477, dropped: 3 }).text, "3 of 480 (0.62%)");
         assert_eq!(dropped(Frames { shown: 480, dropped: 0 }).text, "0 of 480 (0.00%)");
         assert_eq!(dropped(Frames { shown: 0, dropped: 0 }).text, "0 of 0 (0.00%)");
+    }
+
+    /// A copy that a start ends is not the quickest where it was ended soonest.
+    #[test]
+    fn what_another_job_ended_took_longer_and_is_never_the_best() {
+        let text = "[copy]\nrw=read\nbs=64k\nsize=4g\nnumjobs=4\n\
+                    [start]\nrw=randread\nbs=4k\nsize=64m\nio_size=400k\nexitall\n";
+        let question = crate::Question {
+            job: crate::Job::Text { name: "t".to_owned(), text: text.to_owned() },
+            schedulers: vec!["none".to_owned(), "bfq".to_owned()],
+            ..crate::Question::default()
+        };
+        let answer = crate::Answer::of(question.plan().unwrap(), false, |_| None).unwrap();
+        let table = jobs_table(&answer.report());
+        let took = table.columns.iter().position(|c| c.0 == "took").unwrap();
+        let of = |job: usize| table.blocks[job].iter().map(move |row| &row[took]);
+        assert!(of(0).all(|cell| cell.text.starts_with('>') && cell.value.is_none()));
+        assert!(of(1).all(|cell| !cell.text.starts_with('>') && cell.value.is_some()));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub mod advice;
 pub mod arena;
 pub mod books;
+pub mod columns;
 pub mod csv;
 mod fio;
 mod groups;

@@ -1,19 +1,22 @@
 //! Results as a page and as pictures: what the terminal's tables and JSON say, handed to `fairhead-report`.
 
 use fairhead_report::page::Page;
+use fairhead_report::verdict::{Verdict, verdict};
 use fairhead_report::{Recording, Run, Runs, pictures};
+use fairhead_sim::sweep::Base;
 
 use super::{Json, Report, groups, human, missed, why};
 
 /// A run's page; `command` is what it says made it.
 #[must_use]
-pub fn run(report: &Report<'_>, recordings: &[Recording], command: &str) -> String {
+pub fn run(report: &Report<'_>, recordings: &[Recording], base: &Base, command: &str) -> String {
     let plan = report.plan;
     let mut tables = vec![human::jobs_table(report).for_page("Job by job")];
     tables.extend(groups::table(report).map(|t| t.for_page("Control groups")));
     tables.push(human::disk_table(report).for_page("The disk"));
     tables.extend(human::cpu_table(report).map(|t| t.for_page("The processors")));
-    let runs = runs(report, recordings);
+    let runs = Runs::grouped(report.jobs(), &runs(report, recordings));
+    let Verdict { sentences, pictures } = verdict(&runs, base);
     let mut made = made(command);
     made.extend([
         ("job file", report.jobs().file_name.clone()),
@@ -30,8 +33,7 @@ pub fn run(report: &Report<'_>, recordings: &[Recording], command: &str) -> Stri
     made.extend(notes.into_iter().map(|n| ("note", n.clone())));
     Page {
         title: format!("{} on {}", report.jobs().file_name, plan.disk.0),
-        headline: None,
-        verdict: None,
+        verdict: (sentences, pictures),
         chapters: Vec::new(),
         tables,
         runs_note: Some(
@@ -40,7 +42,7 @@ pub fn run(report: &Report<'_>, recordings: &[Recording], command: &str) -> Stri
                 .replace('\n', "; "),
         )
         .filter(|n| !n.is_empty()),
-        runs: Runs::grouped(report.jobs(), &runs),
+        runs,
         why: why::chapters(report),
         made,
         figures: Json::value(report),
@@ -50,9 +52,10 @@ pub fn run(report: &Report<'_>, recordings: &[Recording], command: &str) -> Stri
 
 /// A run's pictures: names of files, and what is in them.
 #[must_use]
-pub fn files(report: &Report<'_>, recordings: &[Recording]) -> Vec<(String, String)> {
+pub fn files(report: &Report<'_>, recordings: &[Recording], base: &Base) -> Vec<(String, String)> {
     let runs = Runs::each(report.jobs(), &runs(report, recordings));
-    pictures::all(&runs).iter().map(|p| (format!("{}.svg", p.name), p.to_file())).collect()
+    let all = verdict(&runs, base).pictures.into_iter().chain(pictures::all(&runs));
+    all.map(|p| (format!("{}.svg", p.name), p.to_file())).collect()
 }
 
 fn runs<'a>(report: &'a Report<'_>, recordings: &'a [Recording]) -> Vec<Run<'a>> {

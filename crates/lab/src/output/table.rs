@@ -115,6 +115,25 @@ impl Table<'_> {
         }
     }
 
+    /// Leaves out columns of these names, the first ones first, until a line has at most `width` characters.
+    /// Returns the names of those that are left out.
+    pub fn fit(&mut self, width: usize, names: &[&'static str]) -> Vec<&'static str> {
+        let mut left = Vec::new();
+        for &name in names {
+            let widest = self.render(false).lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            if widest <= width {
+                break;
+            }
+            let Some(at) = self.columns.iter().position(|c| c.0 == name) else { continue };
+            if self.used().contains(&at) {
+                left.push(name);
+            }
+            self.columns.remove(at);
+            self.blocks.iter_mut().flatten().for_each(|row| drop(row.remove(at)));
+        }
+        left
+    }
+
     /// The columns that are not empty, and words.
     fn used(&self) -> Vec<usize> {
         let is_used =
@@ -171,6 +190,25 @@ mod tests {
             blocks: vec![vec![vec![Cell::label("a"), Cell::label(long.as_str())]]],
         };
         assert_eq!(table.render(false), format!("job  series\na    {}\n", long.trim_end()));
+    }
+
+    #[test]
+    fn columns_are_left_out_until_a_line_fits_and_no_more() {
+        let cell = |text: &str| Cell::label(text);
+        let table = || Table {
+            words: 1,
+            columns: ["job", "one", "two", "three"].map(|c| (c, Best::None)).to_vec(),
+            blocks: vec![vec![vec![cell("a"), cell("1111111"), cell(""), cell("33333")]]],
+        };
+        let fit = |width| {
+            let mut table = table();
+            let left = table.fit(width, &["two", "three", "one"]);
+            (left, table.render(false).lines().next().unwrap().to_owned())
+        };
+        assert_eq!(fit(19), (vec![], "job      one  three".to_owned()));
+        // An empty column makes no line shorter, and is not named.
+        assert_eq!(fit(18), (vec!["three"], "job      one".to_owned()));
+        assert_eq!(fit(4), (vec!["three", "one"], "job".to_owned()));
     }
 
     #[test]

@@ -36,9 +36,15 @@ fn pictures_and_explanations_change_no_figure() {
     let answer = Answer::of(question.plan().unwrap(), true, |_| None).unwrap();
     assert!(answer.outcomes == small().answer().unwrap().outcomes, "a figure has changed");
     assert_eq!(answer.why.len(), 2);
-    let page = answer.page("a test");
+    let page = answer.page("a test").unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Where the time of reader.0 went"));
-    assert!(answer.pictures().iter().any(|(name, svg)| name == "throughput-bfq.svg" && svg.contains("<svg")));
+    assert!(
+        answer
+            .pictures()
+            .unwrap()
+            .iter()
+            .any(|(name, svg)| name == "throughput-bfq.svg" && svg.contains("<svg"))
+    );
 }
 
 #[test]

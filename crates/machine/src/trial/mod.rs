@@ -22,7 +22,7 @@ mod verdict;
 
 pub use figures::{Figures, Told, Way};
 pub use requests::Requests;
-pub use verdict::{Outcome, Payer, Row, Verdict, verdict};
+pub use verdict::{Job, Outcome, Row, Verdict, verdict};
 
 /// One of the two settings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,18 +1,59 @@
-//! From figures of turns to a table of who gains and who pays, and one sentence.
+//! From figures of turns to how much better or worse each process fares, and all together.
 //!
-//! The sentence is about reads that a program waits for, because a person waits for the program: their
-//! latency that one of a hundred exceeds (p99); and about the bytes of all together, in the direction that
-//! has more of them. If one gets better and the other worse, it says both and chooses neither.
-//! The table has all processes, so that a gain is not told without its price.
+//! The currency is that of advice ([`fairhead_sim::satisfaction`]): for a process that waits, the 99th
+//! percentile of the requests that it waits for; for one that moves data, its bytes a second. What a process
+//! would get alone is not known on a machine in use, and need not be: in the ratio of the two sides it is the
+//! same. All together are the geometric mean over the processes, so that twice as good for one is worth as
+//! much as twice as bad for another.
+//!
+//! What a process is, its job file says; else it waits if it makes requests that it waits for and moves less
+//! than a tenth of all bytes. A process counts if it moved a hundredth of all bytes, or waited for a hundred
+//! requests under each side: of fewer there is no 99th percentile.
+//!
+//! A side is not the better one under which a process gets less than a tenth of what it gets under the other.
 
 use fairhead_sim::advise::statistics::{Finding, Ratio};
+use fairhead_sim::advise::{EQUAL, Floor};
+use fairhead_sim::job::Kind;
 
 use super::figures::{Figures, Told, Way};
 use super::{Side, pairs, side};
 
-/// A factor that is not worth mentioning.
-const EQUAL: f64 = 1.05;
 const PROBABILITY: f64 = 0.95;
+/// A process that moves less than this part of all bytes waits, if it waits for any.
+const WAITS: f64 = 0.1;
+/// A process with less than this part of all bytes, and with fewer requests than [`CALLS`], does not count.
+const COUNTS: f64 = 0.01;
+const CALLS: u64 = 100;
+/// A process starves with less than this part of what it gets under the other side.
+const STARVES: f64 = 0.1;
+
+/// How a process fares under both sides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Job {
+    /// The process, or the job of the job file.
+    pub name: String,
+    /// [`Kind::Waiting`] or [`Kind::Bulk`].
+    pub kind: Kind,
+    /// Under A and B, seconds of a 99th percentile or bytes a second; `None` without requests.
+    pub amounts: [Option<f64>; 2],
+    /// How many times as good B is, over pairs of turns.
+    pub change: Ratio,
+}
+
+impl Job {
+    /// Whether it surely fares worse under B.
+    #[must_use]
+    pub fn pays(&self) -> bool {
+        self.change.finding(EQUAL) == Finding::Worse
+    }
+
+    /// Whether it surely fares better under B.
+    #[must_use]
+    pub fn gains(&self) -> bool {
+        self.change.finding(EQUAL) == Finding::Better
+    }
+}
 
 /// The figures of one process, or of all.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,28 +76,15 @@ pub struct Row {
     pub bytes: Option<Ratio>,
 }
 
-/// Whether a process gains or pays.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Payer {
-    /// A figure is better under B, and none is worse.
-    Gains,
-    /// A figure is worse under B, and none is better.
-    Pays,
-    /// One is better and one is worse.
-    Both,
-    /// Neither was seen.
-    Neither,
-}
-
-/// What came out for the figure that the sentence is about.
+/// What came out for all processes together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// B is better.
     Better,
+    /// B is better for all together, but a process would pay too much.
+    Barred,
     /// B is worse.
     Worse,
-    /// B is better in latency and worse in bytes, or the other way round.
-    Trade,
     /// They are equal, within 5 %.
     Equal,
     /// The turns differ too much among themselves.
@@ -70,9 +98,15 @@ pub enum Outcome {
 pub struct Verdict {
     /// What came out.
     pub outcome: Outcome,
-    /// The sentence, without the names of the schedulers: `{A}` and `{B}` stand for them.
-    pub sentence: String,
-    /// Processes by bytes, then all together.
+    /// How many times as good B is for all processes together; `None` if none counts.
+    pub all: Option<Ratio>,
+    /// The processes that count, by bytes.
+    pub jobs: Vec<Job>,
+    /// The process that bars B, and why.
+    pub barred: Option<(String, Floor)>,
+    /// How many processes made too few requests to count.
+    pub few: usize,
+    /// Processes by bytes and direction, then all together, with percentiles.
     pub rows: Vec<Row>,
     /// The number of pairs.
     pub pairs: usize,
@@ -115,19 +149,6 @@ impl Row {
         }
     }
 
-    /// Whether the process gains or pays.
-    #[must_use]
-    pub fn payer(&self) -> Payer {
-        let findings = [self.p99, self.p50, self.bytes].map(|r| r.map(|r| r.finding(EQUAL)));
-        let has = |f: Finding| findings.contains(&Some(f));
-        match (has(Finding::Better), has(Finding::Worse)) {
-            (true, true) => Payer::Both,
-            (true, false) => Payer::Gains,
-            (false, true) => Payer::Pays,
-            (false, false) => Payer::Neither,
-        }
-    }
-
     fn is_empty(&self) -> bool {
         self.rate == [0.0; 2] && self.p50_ms == [None; 2]
     }
@@ -139,113 +160,108 @@ fn ratio(figures: &Figures, of: impl Fn(usize, usize) -> Option<f64>) -> Option<
     logs.filter(|l| !l.is_empty()).map(|l| Ratio::of(&l, PROBABILITY))
 }
 
-/// Judges the turns.
+/// Judges the turns. `kind` says what a process is, where a job file does.
 #[must_use]
-pub fn verdict(figures: &Figures) -> Verdict {
+pub fn verdict(figures: &Figures, kind: &dyn Fn(&str) -> Option<Kind>) -> Verdict {
     let ways = [Way::Read, Way::Write];
-    let processes = figures.names().into_iter().flat_map(|n| ways.map(|w| Row::of(figures, Some(n), w)));
+    let names = figures.names();
+    let processes = names.iter().flat_map(|n| ways.map(|w| Row::of(figures, Some(n), w)));
     let mut rows: Vec<Row> = processes.filter(|r| !r.is_empty()).collect();
     let bytes = |r: &Row| r.rate[0] + r.rate[1];
     rows.sort_by(|a, b| bytes(b).total_cmp(&bytes(a)));
     let all = ways.map(|w| Row::of(figures, None, w));
-    let (outcome, sentence) = judge(&all);
     rows.extend(all.into_iter().filter(|r| !r.is_empty()));
-    Verdict { outcome, sentence, rows, pairs: figures.turns() / 2 }
-}
-
-/// A figure that the sentence may be about.
-struct About {
-    what: &'static str,
-    ratio: Ratio,
-    sides: String,
-    outcome: Outcome,
-}
-
-fn latency(reads: &Row) -> Option<About> {
-    let (Some(ratio), [Some(a), Some(b)]) = (reads.p99, reads.p99_ms) else { return None };
-    let sides = format!("one of a hundred takes more than {} ms, with {{A}} {} ms", round(b), round(a));
-    Some(About { what: "latency of reads", ratio, sides, outcome: outcome(&ratio) })
-}
-
-fn throughput(all: &[Row; 2]) -> Option<About> {
-    let bytes = |row: &Row| row.rate[0] + row.rate[1];
-    let most = if bytes(&all[0]) >= bytes(&all[1]) { &all[0] } else { &all[1] };
-    let ratio = most.bytes?;
-    let what = if most.way == Way::Read { "throughput of reads" } else { "throughput of writes" };
-    let sides = format!("{} MiB/s, with {{A}} {} MiB/s", round(most.rate[1]), round(most.rate[0]));
-    Some(About { what, ratio, sides, outcome: outcome(&ratio) })
-}
-
-fn judge(all: &[Row; 2]) -> (Outcome, String) {
-    let decides = |about: &About| matches!(about.outcome, Outcome::Better | Outcome::Worse);
-    match (latency(&all[0]), throughput(all)) {
-        (Some(l), Some(t)) if decides(&l) && decides(&t) && l.outcome != t.outcome => {
-            let (better, worse) = if l.outcome == Outcome::Better { (l, t) } else { (t, l) };
-            let worse = worse.sentence().replacen("Stay with {A}: {B} is", "But it is", 1);
-            (Outcome::Trade, format!("{} {worse}", better.sentence()))
+    let turns = figures.turns() / 2 * 2;
+    let moved = |name: Option<&str>| (0..turns).map(|t| both(figures, name, t).bytes).sum::<u64>();
+    let whole = moved(None);
+    let jobs = names.iter().filter_map(|&name| {
+        let part = moved(Some(name)) as f64 / whole.max(1) as f64;
+        let waited = least_waited(figures, name, turns);
+        if part < COUNTS && waited < CALLS {
+            return None;
         }
-        (Some(l), Some(t)) if !decides(&l) && decides(&t) => (t.outcome, t.sentence()),
-        (Some(about), _) | (None, Some(about)) => (about.outcome, about.sentence()),
-        (None, None) => {
-            let why =
-                "Nothing to compare: too few requests. Use the disk meanwhile, or give a load with --job.";
-            (Outcome::Nothing, why.to_owned())
+        let guessed = if part < WAITS && waited > 0 { Kind::Waiting } else { Kind::Bulk };
+        let of = kind(name).map_or(guessed, |k| if k == Kind::Waiting { k } else { Kind::Bulk });
+        Some((moved(Some(name)), job(figures, name, of)?))
+    });
+    let mut jobs: Vec<(u64, Job)> = jobs.collect();
+    jobs.sort_by(|a, b| b.0.cmp(&a.0));
+    let jobs: Vec<Job> = jobs.into_iter().map(|(_, job)| job).collect();
+    let all = together(figures, &jobs);
+    let starves = jobs.iter().find(|job| job.pays() && job.change.ratio < STARVES);
+    let barred = starves.map(|job| (job.name.clone(), Floor::Starves));
+    let few = names.len() - jobs.len();
+    Verdict { outcome: outcome(all, barred.is_some()), all, jobs, barred, few, rows, pairs: turns / 2 }
+}
+
+/// Reads and writes of a process in a turn.
+fn both(figures: &Figures, name: Option<&str>, turn: usize) -> Told {
+    let mut sum = figures.of(name, Way::Read, turn);
+    sum.add(&figures.of(name, Way::Write, turn));
+    sum
+}
+
+/// What a process waits for in a turn: reads, or writes if it waits for no reads.
+fn waited(figures: &Figures, name: &str, turn: usize) -> Told {
+    let reads = figures.of(Some(name), Way::Read, turn);
+    if reads.latency.is_empty() { figures.of(Some(name), Way::Write, turn) } else { reads }
+}
+
+/// How many requests a process waited for, under the side with fewer of them.
+fn least_waited(figures: &Figures, name: &str, turns: usize) -> u64 {
+    let of = |which: Side| {
+        (0..turns).filter(|t| side(*t) == which).map(|t| waited(figures, name, t).latency.len()).sum()
+    };
+    u64::min(of(Side::A), of(Side::B))
+}
+
+/// The figure of a process in a turn; more is better.
+fn figure(figures: &Figures, name: &str, kind: Kind, turn: usize) -> Option<f64> {
+    if kind == Kind::Waiting {
+        return waited(figures, name, turn).quantile_ms(0.99).map(|ms| 1.0 / ms.max(1e-6));
+    }
+    // A process that gets nothing in a turn is reported as one that gets a page.
+    Some(both(figures, Some(name), turn).bytes.max(4096) as f64 / figures.seconds(turn).max(1e-9))
+}
+
+/// How a process fares; `None` if there is a pair in which it made no request.
+fn job(figures: &Figures, name: &str, kind: Kind) -> Option<Job> {
+    let change =
+        ratio(figures, |a, b| Some(figure(figures, name, kind, b)? / figure(figures, name, kind, a)?))?;
+    let amount = |which: Side| {
+        let turns = || (0..figures.turns() / 2 * 2).filter(|t| side(*t) == which);
+        if kind == Kind::Waiting {
+            let mut sum = Told::default();
+            turns().for_each(|t| sum.add(&waited(figures, name, t)));
+            return sum.quantile_ms(0.99).map(|ms| ms / 1e3);
         }
-    }
+        let bytes: u64 = turns().map(|t| both(figures, Some(name), t).bytes).sum();
+        Some(bytes as f64 / turns().map(|t| figures.seconds(t)).sum::<f64>().max(1e-9))
+    };
+    Some(Job { name: name.to_owned(), kind, amounts: [Side::A, Side::B].map(amount), change })
 }
 
-impl About {
-    fn sentence(&self) -> String {
-        sentence(self.outcome, &self.ratio, self.what, &self.sides)
-    }
+/// The geometric mean over the processes, pair by pair.
+fn together(figures: &Figures, jobs: &[Job]) -> Option<Ratio> {
+    let count = jobs.len() as f64;
+    let mean = |a: usize, b: usize| {
+        let log = |job: &Job| {
+            let of = |turn| figure(figures, &job.name, job.kind, turn);
+            Some((of(b)? / of(a)?).ln())
+        };
+        jobs.iter().map(log).sum::<Option<f64>>().map(|sum| (sum / count).exp())
+    };
+    if jobs.is_empty() { None } else { ratio(figures, mean) }
 }
 
-fn outcome(ratio: &Ratio) -> Outcome {
-    match ratio.finding(EQUAL) {
-        _ if ratio.count < 2 => Outcome::Nothing,
+fn outcome(all: Option<Ratio>, is_barred: bool) -> Outcome {
+    let Some(all) = all.filter(|all| all.count >= 2) else { return Outcome::Nothing };
+    match all.finding(EQUAL) {
+        Finding::Better if is_barred => Outcome::Barred,
         Finding::Better => Outcome::Better,
         Finding::Worse => Outcome::Worse,
         Finding::NoDifference => Outcome::Equal,
         Finding::NothingFound => Outcome::Unclear,
-    }
-}
-
-fn sentence(outcome: Outcome, ratio: &Ratio, what: &str, sides: &str) -> String {
-    let interval = |r: &Ratio| format!("95 %: {} to {}", round(r.low), round(r.high));
-    let inverse =
-        Ratio { count: ratio.count, ratio: 1.0 / ratio.ratio, low: 1.0 / ratio.high, high: 1.0 / ratio.low };
-    match outcome {
-        Outcome::Better => format!(
-            "{{B}} is better by a factor of {} ({}) in {what}: {sides}.",
-            round(ratio.ratio),
-            interval(ratio)
-        ),
-        Outcome::Worse => format!(
-            "Stay with {{A}}: {{B}} is worse by a factor of {} ({}) in {what}: {sides}.",
-            round(inverse.ratio),
-            interval(&inverse)
-        ),
-        Outcome::Equal => format!("Stay with {{A}}: there is no difference in {what}: {sides}."),
-        Outcome::Unclear => format!(
-            "Stay with {{A}}: no difference was found in {what}, and the turns differ too \
-             much among themselves to exclude one (factor {}, {}): {sides}. More time (-t) may tell.",
-            round(ratio.ratio),
-            interval(ratio)
-        ),
-        // A trade is of two figures, each of which is better or worse.
-        Outcome::Nothing | Outcome::Trade => {
-            format!("Nothing can be said from one pair of turns of {what}: {sides}.")
-        }
-    }
-}
-
-/// Three digits that matter.
-fn round(x: f64) -> String {
-    match x {
-        x if !x.is_finite() => "?".to_owned(),
-        x if x >= 100.0 => format!("{x:.0}"),
-        x if x >= 10.0 => format!("{x:.1}"),
-        x => format!("{x:.2}"),
     }
 }
 
@@ -277,31 +293,56 @@ mod tests {
         figures
     }
 
+    fn judged(turns: &[(u64, u64)]) -> Verdict {
+        verdict(&figures(turns), &|name| (name == "reader").then_some(Kind::Waiting))
+    }
+
+    /// Nine times the latency and half the bytes: each is a factor, and together their geometric mean.
     #[test]
-    fn a_gain_is_told_with_who_pays() {
-        let v = verdict(&figures(&[(100, 400), (10, 200), (11, 200), (90, 400)]));
-        assert_eq!(v.outcome, Outcome::Trade);
-        assert!(v.sentence.starts_with("{B} is better by a factor of 9"), "{}", v.sentence);
-        assert!(v.sentence.contains(" But it is worse by a factor of 2.00"), "{}", v.sentence);
-        let payer = |name: &str| v.rows.iter().find(|r| r.name.as_deref() == Some(name)).unwrap().payer();
-        assert_eq!((payer("reader"), payer("writer")), (Payer::Gains, Payer::Pays));
-        let writer = v.rows.iter().find(|r| r.name.as_deref() == Some("writer")).unwrap();
-        assert!((writer.bytes.unwrap().ratio - 0.5).abs() < 0.01);
+    fn all_together_are_the_mean_of_factors_and_the_one_that_pays_is_named() {
+        let v = judged(&[(100, 400), (10, 200), (11, 200), (90, 400)]);
+        assert_eq!(v.outcome, Outcome::Better);
+        let job = |name: &str| v.jobs.iter().find(|j| j.name == name).unwrap();
+        let (reader, writer) = (job("reader"), job("writer"));
+        assert_eq!((reader.kind, writer.kind), (Kind::Waiting, Kind::Bulk));
+        assert!(reader.gains() && writer.pays(), "{v:?}");
+        assert!((writer.change.ratio - 0.5).abs() < 0.01);
+        let together = (reader.change.ratio * writer.change.ratio).sqrt();
+        assert!((v.all.unwrap().ratio - together).abs() < 1e-9, "{v:?}");
+        assert!((reader.amounts[1].unwrap() - 0.011).abs() < 0.001, "{reader:?}");
+    }
+
+    /// What a process waits for is guessed from what it moves, if no job file says it.
+    #[test]
+    fn a_process_that_moves_little_waits_and_one_that_moves_much_is_bulk() {
+        let turns = [(100, 400), (10, 400), (11, 400), (90, 400)];
+        let guessed = verdict(&figures(&turns), &|_| None);
+        assert_eq!(guessed.jobs, judged(&turns).jobs);
+        // Twice as many bytes as the writer.
+        let much = verdict(&figures(&[(10, 10), (10, 10), (10, 10), (10, 10)]), &|_| None);
+        assert_eq!(much.jobs[0].name, "reader");
+        assert!(much.jobs.iter().all(|job| job.kind == Kind::Bulk));
+        // A process with two of 20,000 requests does not count.
+        let few = judged(&[(10, 9000), (10, 9000), (10, 9000), (10, 9000)]);
+        assert_eq!((few.jobs.len(), few.few), (1, 1));
+    }
+
+    /// The writer gets a twentieth, whatever the reader gains.
+    #[test]
+    fn the_ruin_of_one_does_not_buy_the_gain_of_another() {
+        let v = judged(&[(100, 800), (1, 40), (1, 40), (90, 800)]);
+        assert!(v.all.unwrap().low > 1.0, "{v:?}");
+        assert_eq!((v.outcome, v.barred), (Outcome::Barred, Some(("writer".to_owned(), Floor::Starves))));
     }
 
     #[test]
     fn worse_equal_and_unclear() {
-        let of = |turns: &[(u64, u64)]| verdict(&figures(turns)).outcome;
+        let of = |turns: &[(u64, u64)]| judged(turns).outcome;
         assert_eq!(of(&[(10, 10), (100, 10), (110, 10), (11, 10)]), Outcome::Worse);
         assert_eq!(of(&[(100, 10), (10, 10), (11, 10), (90, 10)]), Outcome::Better);
         assert_eq!(of(&[(10, 10), (10, 10), (10, 10), (10, 10)]), Outcome::Equal);
         assert_eq!(of(&[(10, 10), (100, 10), (10, 10), (100, 10)]), Outcome::Unclear);
         assert_eq!(of(&[(10, 10), (100, 10)]), Outcome::Nothing);
-        assert_eq!(verdict(&Figures::default()).outcome, Outcome::Nothing);
-        for turns in [[(10, 10), (100, 10), (110, 10), (11, 10)], [(10, 10), (100, 10), (10, 10), (100, 10)]]
-        {
-            let said = verdict(&figures(&turns)).sentence;
-            assert!(said.starts_with("Stay with {A}: "), "{said}");
-        }
+        assert_eq!(verdict(&Figures::default(), &|_| None).outcome, Outcome::Nothing);
     }
 }

@@ -2,7 +2,7 @@
 
     >>> import fairhead.dask
     >>> grid = fairhead.dask.sweep("app-start", schedulers=["cfq", "bfq"], seeds=100)
-    >>> grid["wait_ns"]
+    >>> grid["satisfaction"]
 
 A grid is cut into parts (`fairhead.sweep(part=…)`), and each part is a task of Dask's scheduler. A worker that
 is lost costs the parts that it was running: Dask gives them to others. Each part is taken into the result once,

@@ -10,7 +10,6 @@ use crate::pictures::{self, Section};
 use crate::runs::Runs;
 use crate::svg::{HATCH, Key, Picture, STYLE, escape, file_style};
 use crate::table::Table;
-use crate::verdict::{Verdict, verdict};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -39,10 +38,8 @@ pub struct Chapter {
 pub struct Page<'a> {
     /// The subject: job and disk.
     pub title: String,
-    /// A sentence above the verdict; `None` makes the first sentence of the verdict the headline.
-    pub headline: Option<String>,
-    /// The verdict with its pictures; `None` if it follows from the runs.
-    pub verdict: Option<(Vec<String>, Vec<Picture>)>,
+    /// The verdict, whose first sentence is the headline, with its pictures.
+    pub verdict: (Vec<String>, Vec<Picture>),
     /// The chapters after the verdict: what to do, why.
     pub chapters: Vec<Chapter>,
     /// The tables that the terminal shows.
@@ -116,10 +113,9 @@ impl Page<'_> {
     /// Returns the page as HTML.
     #[must_use]
     pub fn html(&self) -> String {
-        let verdict = verdict(&self.runs);
         let mut ids = 0;
         let mut out = String::new();
-        self.verdict_part(&mut out, &verdict, &mut ids);
+        self.verdict_part(&mut out, &mut ids);
         self.chapters.iter().for_each(|c| chapter_html(&mut out, "section", "h2", c));
         out.push_str("<section id=\"figures\"><h2>Figures</h2>");
         self.tables.iter().for_each(|t| out.push_str(&t.html()));
@@ -157,16 +153,10 @@ impl Page<'_> {
         links
     }
 
-    fn verdict_part(&self, out: &mut String, verdict: &Verdict, ids: &mut usize) {
-        let own = pictures::verdict(&self.runs, verdict);
-        let (sentences, shown) =
-            self.verdict.as_ref().map_or((&verdict.sentences, &own), |given| (&given.0, &given.1));
+    fn verdict_part(&self, out: &mut String, ids: &mut usize) {
+        let (sentences, shown) = &self.verdict;
         out.push_str("<section id=\"verdict\"><h2>Verdict</h2>");
-        // The headline says what the first sentence says, and more.
-        let repeats =
-            |s: &&String| self.headline.as_ref().is_some_and(|h| h.starts_with(s.trim_end_matches('.')));
-        let rest = sentences.iter().skip(usize::from(sentences.first().as_ref().is_some_and(repeats)));
-        for (i, s) in self.headline.iter().chain(rest).enumerate() {
+        for (i, s) in sentences.iter().enumerate() {
             let class = if i == 0 { " class=\"lead\"" } else { "" };
             let _ = write!(out, "<p{class}>{}</p>", escape(s));
         }

@@ -46,9 +46,9 @@ pub(super) fn throughput(runs: &Runs<'_>) -> Section {
     let flows = flows(runs);
     let keys = client_keys(runs);
     let width = flows.first().map_or(0, |f| f.width_ns);
-    let per_second = |bytes: u64| rate(bytes, Duration::from_ns(width));
-    let most = flows.iter().flat_map(|f| keys.iter().flat_map(|k| f.bytes(k.look))).max().unwrap_or(0);
-    let left = Scale::up_to_a_tick(real(per_second(most).max(1)), Unit::Rate);
+    let all = || runs.shown.iter().zip(&flows);
+    let most = all().flat_map(|(s, f)| keys.iter().flat_map(move |k| rates(s, f, k.look))).max();
+    let left = Scale::up_to_a_tick(real(most.unwrap_or(0).max(1)), Unit::Rate);
     let picture = |(s, f): (&Shown<'_>, &Flow)| bytes_over_time(runs, s, f, &keys, &left);
     Section {
         id: "throughput",
@@ -58,9 +58,19 @@ pub(super) fn throughput(runs: &Runs<'_>) -> Section {
              for whom it is read.",
             time(Duration::from_ns(width))
         ),
-        pictures: runs.shown.iter().zip(&flows).map(picture).collect(),
+        pictures: all().map(picture).collect(),
         keys,
     }
+}
+
+/// Returns a client's rate in each interval. The last interval may be shorter; one of which there is less
+/// than a quarter is left out, because a rate over a sliver says nothing.
+fn rates(s: &Shown<'_>, flow: &Flow, look: usize) -> Vec<u64> {
+    let long = |x: usize| flow.length_ns(x, s.outcome.elapsed);
+    let is_sliver = |x: usize| long(x) * 4 < flow.width_ns;
+    let shown = flow.len() - usize::from(flow.len() > 1 && is_sliver(flow.len() - 1));
+    let of = |(x, bytes)| rate(bytes, Duration::from_ns(long(x)));
+    flow.bytes(look).take(shown).enumerate().map(of).collect()
 }
 
 fn bytes_over_time(runs: &Runs<'_>, s: &Shown<'_>, flow: &Flow, keys: &[Key], left: &Scale) -> Picture {
@@ -70,21 +80,18 @@ fn bytes_over_time(runs: &Runs<'_>, s: &Shown<'_>, flow: &Flow, keys: &[Key], le
     axes(&mut canvas, left, span);
     let height = f64::from(HEIGHT);
     let long = |x: usize| flow.length_ns(x, s.outcome.elapsed);
-    let y = |x: usize, bytes: u64| height * (1.0 - left.at(real(rate(bytes, Duration::from_ns(long(x))))));
-    // A rate over a sliver of an interval says nothing.
-    let is_sliver = |x: usize| long(x) * 4 < flow.width_ns;
-    let shown = flow.len() - usize::from(flow.len() > 1 && is_sliver(flow.len() - 1));
+    let y = |rate: u64| height * (1.0 - left.at(real(rate)));
     for (i, k) in keys.iter().enumerate() {
         let mut d = String::new();
-        let points: Vec<u64> = flow.bytes(k.look).take(shown).collect();
-        for (x, &bytes) in points.iter().enumerate() {
+        let points = rates(s, flow, k.look);
+        for (x, &rate) in points.iter().enumerate() {
             let step = if x == 0 { 'M' } else { 'L' };
-            let _ = write!(d, "{step}{x} {}h{}", short(y(x, bytes)), part(long(x), flow.width_ns));
+            let _ = write!(d, "{step}{x} {}h{}", short(y(rate)), part(long(x), flow.width_ns));
         }
         canvas.path(&format!("l l{}", crate::svg::class(k.look)), &d);
         let at = spread(i, keys.len(), points.len());
-        if let Some(&bytes) = points.get(at).filter(|_| points.iter().any(|b| *b > 0)) {
-            canvas.badge(k.look, &k.sign, (real(at as u64) + 0.5) / wide, y(at, bytes) / height);
+        if let Some(&rate) = points.get(at).filter(|_| points.iter().any(|b| *b > 0)) {
+            canvas.badge(k.look, &k.sign, (real(at as u64) + 0.5) / wide, y(rate) / height);
         }
     }
     let elapsed = s.outcome.elapsed;
@@ -134,7 +141,7 @@ pub(super) fn disk_time(runs: &Runs<'_>) -> Section {
         title: "Whose the disk's time was",
         about: format!(
             "Of each interval of {}, the part in which the disk worked for a client, in the order of the key from below; above them, striped, what it idled \
-             on purpose. White is what nobody wanted.{beside}",
+             on purpose. Blank: the disk had nothing to do.{beside}",
             time(Duration::from_ns(width))
         ),
         pictures: runs.shown.iter().zip(&flows).map(|(s, f)| time_of_disk(runs, s, f, &keys)).collect(),

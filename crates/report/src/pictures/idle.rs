@@ -47,7 +47,6 @@ fn picture(runs: &Runs<'_>, all: &[(usize, Idled)]) -> crate::svg::Picture {
     let whole = |run: usize| runs.shown[run].outcome.elapsed.as_ns() * runs.shown[run].recording.members;
     let part =
         |run: usize, t: Duration| crate::words::real(t.as_ns()) / crate::words::real(whole(run).max(1));
-    let longest = all.iter().map(|(run, i)| part(*run, i.time)).fold(f64::MIN_POSITIVE, f64::max);
     let rows: Vec<bars::Row> = all
         .iter()
         .map(|(run, i)| bars::Row {
@@ -55,7 +54,8 @@ fn picture(runs: &Runs<'_>, all: &[(usize, Idled)]) -> crate::svg::Picture {
             sign: Runs::sign(*run),
             label: why(i).to_owned(),
             value: format!("{}, {}", time(i.time), share(i.time.as_ns(), whole(*run))),
-            part: part(*run, i.time) / longest,
+            part: part(*run, i.time),
+            interval: None,
         })
         .collect();
     let cells = all.iter().map(|(run, i)| {
@@ -67,7 +67,7 @@ fn picture(runs: &Runs<'_>, all: &[(usize, Idled)]) -> crate::svg::Picture {
             Cell::number(count(i.times), i.times),
         ]
     });
-    let title = "Idle on purpose".to_owned();
+    let title = "Idle on purpose (a full bar: the whole run)".to_owned();
     let columns = ["scheduler", "why", "time", "share", "times"];
     let table = Table::new(title.clone(), 2, &columns, cells.collect());
     let each = all.iter().map(|(run, i)| {

@@ -14,7 +14,7 @@ use crate::runs::Runs;
 use crate::scale::{Scale, Unit};
 use crate::svg::{Canvas, EndLabel, Frame, LOOKS, Picture, class, short, shortened, spread_labels};
 use crate::table::{Cell, Table};
-use crate::words::{real, time};
+use crate::words::{count, real, time};
 use fairhead_core::Duration;
 use fairhead_sim::advise::EQUAL;
 use fairhead_sim::metrics::OpStats;
@@ -32,21 +32,32 @@ const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 /// Makes a picture for each job that made calls.
 pub(super) fn section(runs: &Runs<'_>) -> Section {
     let jobs = 0..runs.jobs.jobs.len();
+    let left = axis_of(runs);
     let grey =
         if runs.shown.len() > LOOKS { " Grey curves are of older eras; the table has all." } else { "" };
     Section {
         id: "latency",
         title: "How long calls took",
         about: format!(
-            "How long the fastest 50, 90, 99 and 99.9 % of a job's calls took at most; the right end is the slowest call. Both axes are \
+            "How long the fastest 50, 90, 99 and 99.9 % of a job's calls took at most; a curve ends at the slowest call, as far right as there are calls for. Both axes are \
              logarithmic. Lower is better, and the right half, from 99 % on, is what users notice. Curves that are the same within 5 % are one. Calls that found their data in memory are in it.{grey}"
         ),
         keys: runs.keys(),
-        pictures: jobs.filter_map(|job| picture(runs, job)).collect(),
+        pictures: jobs.filter_map(|job| picture(runs, job, &left)).collect(),
     }
 }
 
-fn picture(runs: &Runs<'_>, job: usize) -> Option<Picture> {
+/// Returns the axis from the shortest call of all jobs to the longest: pictures side by side are compared.
+fn axis_of(runs: &Runs<'_>) -> Scale {
+    let all =
+        || runs.shown.iter().flat_map(|s| (0..runs.jobs.jobs.len()).map(|job| Runs::calls(s.outcome, job)));
+    let some = || all().filter(|s| s.calls > 0);
+    let low = some().map(|s| s.latency_min.as_ns()).min().unwrap_or(1);
+    let high = some().map(|s| s.latency_max.as_ns()).max().unwrap_or(1);
+    axis(real(low.max(1)), real(high.max(1)))
+}
+
+fn picture(runs: &Runs<'_>, job: usize, left: &Scale) -> Option<Picture> {
     let all: Vec<(usize, OpStats)> = (0..runs.shown.len())
         .map(|r| (r, Runs::calls(runs.shown[r].outcome, job)))
         .filter(|(_, s)| s.calls > 0)
@@ -60,18 +71,36 @@ fn picture(runs: &Runs<'_>, job: usize) -> Option<Picture> {
             stats,
         })
         .collect();
-    let canvas = draw(&curves)?;
+    if curves.is_empty() {
+        return None;
+    }
+    let canvas = draw(&curves, left);
     let name = &runs.jobs.jobs[job].name;
     let clients = runs.jobs.jobs[job].numjobs;
     let whose = if clients == 1 { name.clone() } else { format!("{name} ({clients} clients)") };
-    let title = format!("Latency of {whose}");
-    let table = table(runs, &title, &all);
+    let table = table(runs, &format!("Latency of {whose}"), &all);
+    let title = format!("Latency of {whose}, {}", calls(&all));
     Some(
         canvas
             .finish(format!("latency-{}", runs.job_stem(job)), title, about(runs, &all))
             .with_keys(runs.keys())
             .with_table(table),
     )
+}
+
+/// How many calls a picture is made of.
+fn calls(all: &[(usize, OpStats)]) -> String {
+    let of = || all.iter().map(|(_, s)| s.calls);
+    match (of().min().unwrap_or(0), of().max().unwrap_or(0)) {
+        (least, most) if least == most => format!("{} calls", count(least)),
+        (least, most) => format!("{} to {} calls", count(least), count(most)),
+    }
+}
+
+/// A percentile, if there are enough calls for it: of 99 calls none is the slowest hundredth.
+fn known(stats: &OpStats, percentile: f64) -> Option<Duration> {
+    let enough = real(stats.calls) * (100.0 - percentile) >= 100.0 - 1e-6;
+    stats.percentile(percentile).filter(|_| enough)
 }
 
 /// What one run, or several that are alike, make of a picture.
@@ -110,21 +139,18 @@ impl Curve<'_> {
     }
 }
 
-/// Draws the curves; `None` if there are none.
-fn draw(all: &[Curve<'_>]) -> Option<Canvas> {
-    let low = all.iter().map(|c| c.stats.latency_min.as_ns()).min()?;
-    let high = all.iter().map(|c| c.stats.latency_max.as_ns()).max()?;
-    let left = axis(real(low.max(1)), real(high.max(1)));
+/// Draws the curves.
+fn draw(all: &[Curve<'_>], left: &Scale) -> Canvas {
     let bottom = Scale::nines();
     let height = f64::from(HEIGHT);
     let mut canvas = Canvas::new(Frame { right: MARGIN, ..Frame::axes(HEIGHT) }, (WIDE, height));
-    canvas.left_axis(&left);
+    canvas.left_axis(left);
     canvas.bottom_axis(&bottom);
     let joined = joined(all);
     // Grey lies below colours.
     for is_grey in [true, false] {
         for c in joined.iter().filter(|c| (class(c.look) == LOOKS) == is_grey) {
-            canvas.path(&format!("l l{}", class(c.look)), &line(c.stats, &left, &bottom));
+            canvas.path(&format!("l l{}", class(c.look)), &line(c.stats, left, &bottom));
         }
     }
     let end = |c: &Curve<'_>| height * (1.0 - left.at(real(c.stats.latency_max.as_ns().max(1))));
@@ -134,7 +160,7 @@ fn draw(all: &[Curve<'_>]) -> Option<Canvas> {
             canvas.end_label(label, y);
         }
     }
-    Some(canvas)
+    canvas
 }
 
 /// Returns the curves with those joined that are alike; the first of them that has a colour gives its look.
@@ -164,11 +190,13 @@ fn axis(low: f64, high: f64) -> Scale {
 fn line(stats: &OpStats, left: &Scale, bottom: &Scale) -> String {
     let y = |ns: u64| short(f64::from(HEIGHT) * (1.0 - left.at(real(ns.max(1)))));
     let mut d = format!("M0 {}", y(stats.latency_min.as_ns()));
+    // The slowest of 30 calls says nothing of the slowest hundredth.
+    let last = 100.0 * (1.0 - 1.0 / real(stats.calls.max(2)));
     let mut sum = 0;
     for step in stats.latency_ns.steps() {
         sum += step.count;
         let ns = step.highest_ns.min(stats.latency_max.as_ns());
-        let x = bottom.at(100.0 * real(sum) / real(stats.calls)) * WIDE;
+        let x = bottom.at(last.min(100.0 * real(sum) / real(stats.calls))) * WIDE;
         let _ = write!(d, "V{}H{}", y(ns), short(x));
     }
     d
@@ -176,8 +204,8 @@ fn line(stats: &OpStats, left: &Scale, bottom: &Scale) -> String {
 
 fn about(runs: &Runs<'_>, all: &[(usize, OpStats)]) -> String {
     let each = all.iter().map(|(run, s)| {
-        let of = |p: f64| s.percentile(p).map_or_else(String::new, time);
-        format!("{}: half within {}, 99 % within {}", runs.shown[*run].name(), of(50.0), of(99.0))
+        let of = |p: f64| known(s, p).map_or_else(String::new, |t| format!(", {p} % within {}", time(t)));
+        format!("{}: {} calls{}{}", runs.shown[*run].name(), count(s.calls), of(50.0), of(99.0))
     });
     each.collect::<Vec<_>>().join("; ")
 }
@@ -190,7 +218,7 @@ fn table(runs: &Runs<'_>, title: &str, all: &[(usize, OpStats)]) -> Table {
             Cell::number(s.calls.to_string(), s.calls),
             cell(s.latency_mean()),
         ];
-        cells.extend(PERCENTILES.map(|p| cell(s.percentile(p))));
+        cells.extend(PERCENTILES.map(|p| cell(known(s, p))));
         cells.push(cell(Some(s.latency_max)));
         cells
     });
@@ -227,7 +255,7 @@ mod tests {
     fn the_labels_of_sixteen_schedulers_neither_overlap_nor_leave_the_picture() {
         // All end at nearly the same height.
         let all: Vec<OpStats> = (0..16).map(|i| stats((1..2000).map(|n| n * (100 + i * 40)))).collect();
-        let canvas = draw(&curves(&all)).unwrap();
+        let canvas = draw(&curves(&all), &axis(1e5, 1.5e9));
         let picture = canvas.finish("n".to_owned(), "t".to_owned(), "a".to_owned()).in_page("p");
         // The narrowest picture of a page: 376 pixels less both margins.
         let texts = boxes::texts(&picture, 376.0 - 54.0 - f64::from(MARGIN));
@@ -247,6 +275,21 @@ mod tests {
         assert!(looks("l l").len() <= LOOKS + 1 && looks("f").iter().all(|l| *l <= LOOKS), "{picture}");
     }
 
+    /// The slowest of 30 calls is no 99th percentile, and its curve ends where 30 calls can say something.
+    #[test]
+    fn percentiles_need_as_many_calls() {
+        let (few, many) = (stats((1..=30).map(|n| n * 1000)), stats((1..=1000).map(|n| n * 30)));
+        assert!(known(&few, 90.0).is_some() && known(&few, 99.0).is_none());
+        assert!(known(&many, 99.9).is_some() && known(&stats(1..=999), 99.9).is_none());
+        let left = axis(1e3, 6e7);
+        let end = |stats: &OpStats| -> f64 {
+            line(stats, &left, &Scale::nines()).rsplit('H').next().unwrap().parse().unwrap()
+        };
+        let at = |percent: f64| Scale::nines().at(percent) * WIDE;
+        assert!((end(&few) - at(100.0 - 100.0 / 30.0)).abs() < 1.0, "{}", end(&few));
+        assert!((end(&many) - at(99.9)).abs() < 1.0, "{}", end(&many));
+    }
+
     #[test]
     fn curves_that_are_alike_are_one_with_all_their_names() {
         let [a, b, c] = [1000, 1010, 1500].map(|k| stats((1..500).map(|n| n * k)));
@@ -262,7 +305,7 @@ mod tests {
     #[test]
     fn a_job_that_mostly_finds_its_data_in_memory_is_no_corner() {
         let cached = stats((0..1000).map(|n| if n < 970 { 1 } else { 5000 + n }));
-        let canvas = draw(&curves(&[cached])).unwrap();
+        let canvas = draw(&curves(&[cached]), &axis(1e3, 6e6));
         let picture = canvas.finish("n".to_owned(), "t".to_owned(), "a".to_owned()).in_page("p");
         let path = picture.split("class=\"l l0\" d=\"").nth(1).unwrap();
         let rise: f64 = path.split('H').nth(1).unwrap().split('V').next().unwrap().parse().unwrap();

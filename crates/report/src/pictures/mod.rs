@@ -2,23 +2,21 @@
 //! it.
 //!
 //! The names of pictures depend on the job and the schedulers only: `latency-JOB`, `throughput-SCHEDULER`,
-//! `disk-time-SCHEDULER`, `position-SCHEDULER`, `decisions-SCHEDULER`, `idle`, `verdict-wait`,
-//! `verdict-throughput`, `verdict-fairness`.
+//! `disk-time-SCHEDULER`, `position-SCHEDULER`, `decisions-SCHEDULER`, `idle`; those of the verdict are `together` and `satisfied`.
 
-mod bars;
+pub(crate) mod bars;
 mod decisions;
 mod flow;
 mod idle;
 mod latency;
 mod position;
-mod satisfied;
+pub(crate) mod satisfied;
 
 pub(crate) use decisions::data as decisions_data;
 pub use satisfied::before_and_after;
 
 use crate::runs::Runs;
 use crate::svg::{Key, Picture};
-use crate::verdict::Verdict;
 
 /// Pictures that answer one question.
 #[derive(Clone, Debug)]
@@ -59,18 +57,12 @@ pub(crate) fn has(runs: &Runs<'_>, id: &str) -> bool {
     }
 }
 
-/// Returns the pictures of the verdict.
-pub(crate) fn verdict(runs: &Runs<'_>, verdict: &Verdict) -> Vec<Picture> {
-    verdict.judged.iter().map(|j| bars::judged(runs, j)).collect()
-}
-
-/// Returns all pictures of these runs.
+/// Returns all pictures of these runs, except those of the verdict.
 #[must_use]
 pub fn all(runs: &Runs<'_>) -> Vec<Picture> {
-    let first = verdict(runs, &crate::verdict::verdict(runs));
-    let rest = sections(runs).into_iter().flat_map(|s| {
+    let of_section = |s: Section| {
         let Section { keys, pictures, .. } = s;
         pictures.into_iter().map(move |p| if p.keys.is_empty() { p.with_keys(keys.clone()) } else { p })
-    });
-    first.into_iter().chain(rest).collect()
+    };
+    sections(runs).into_iter().flat_map(of_section).collect()
 }

@@ -57,7 +57,8 @@ impl Labels {
 }
 
 /// The unit of a job's amount, for programs.
-pub(super) fn unit(job: &Job, kind: Kind) -> &'static str {
+#[must_use]
+pub fn unit(job: &Job, kind: Kind) -> &'static str {
     match kind {
         Kind::Start | Kind::Waiting => "s",
         Kind::Paced if matches!(job.program, Some(Program::Player { .. })) => "part of frames in time",
@@ -66,7 +67,8 @@ pub(super) fn unit(job: &Job, kind: Kind) -> &'static str {
 }
 
 /// What users call a kind.
-const fn word(kind: Kind) -> &'static str {
+#[must_use]
+pub const fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Start => "start",
         Kind::Paced => "rate",

@@ -46,8 +46,7 @@ pub fn page(labels: &Labels, question: &Question, advice: &Advice, shown: &[Show
     let sentences = answer::sentences_of(labels, advice, drawn);
     Page {
         title: format!("{} on {}: which scheduler?", advice.load.jobs.file_name, labels.disk),
-        headline: None,
-        verdict: Some((sentences, pictures::before_and_after(advice))),
+        verdict: (sentences, pictures::before_and_after(advice)),
         chapters: chapters(advice),
         tables,
         runs_note: Some(of_runs),
