@@ -376,9 +376,9 @@ impl Running<'_> {
         is_near || self.against(entrant, best).high >= 1.0
     }
 
-    /// Whether more fresh seeds might change the answer: one looks better than the base and is not proven; one
-    /// that looks better than all others is barred, and not surely; or one is equal to the best only because
-    /// its interval is wide.
+    /// Whether more fresh seeds might change the answer: one looks better than the base and is not proven;
+    /// one that looks better than all others is barred, and not surely; or one is equal to the best only
+    /// since its interval is wide.
     fn is_open(&self) -> bool {
         let proven = self.proven();
         let best = self.best_of(&proven);

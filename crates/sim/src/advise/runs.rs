@@ -143,7 +143,8 @@ mod tests {
         let ends = "[reader]\nrw=read\nbs=64k\nsize=1g\n[go]\nstartdelay=10ms\nrw=randread\nbs=4k\nsize=64m\n\
                     number_ios=200\nexitall\n";
         let flash = "[global]\nruntime=50ms\ntime_based\n[bulk]\nrw=read\nbs=256k\nsize=1g\ndirect=1\n\
-                     iodepth=32\nioengine=libaio\n[service]\nrw=randread\nbs=16k\nsize=256m\ndirect=1\nthinktime=1ms\n";
+                     iodepth=32\nioengine=libaio\n[service]\nrw=randread\nbs=16k\nsize=256m\ndirect=1\n\
+                     thinktime=1ms\n";
         for (jobs, disk, kinds) in [
             (ends, "nas2020", &["span of", "alone under", "at once"][..]),
             (flash, "nvme", &["whole", "alone under", "limited to", "cost of"]),
