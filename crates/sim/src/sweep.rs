@@ -202,7 +202,7 @@ impl Sweep {
     fn base(&self, setting: usize, threads: usize) -> Result<Base> {
         let span = Load::span_of(&self.jobs).map_or_else(|| self.longest(setting, threads), Ok)?;
         let load = Load::new(&self.jobs, span, &Emphasis::Even);
-        let alone = Alone::measure(&load, &self.kernel(&load, setting, KERNEL[0]), threads, &|_| {})?;
+        let alone = Alone::measure(&load, &self.kernel(&load, setting, KERNEL[0]), threads)?;
         Ok(Base { load, alone })
     }
 

@@ -23,7 +23,7 @@ fn of_kind(machine: &Machine, kinds: &[Kind], schedulers: &[&str]) -> Vec<Disk> 
 
 pub(super) fn rotating(machine: &Machine, findings: &mut Vec<Finding>) {
     let why = "Its head goes where the next request is, in the order of arrival. One program that copies \
-               makes all others wait.";
+               makes all others wait. On a server whose only load is one database, mq-deadline is better.";
     for disk in of_kind(machine, &[Kind::Rotating], &["none", "kyber", "noop"]) {
         let better = if machine.can_have(&disk, "bfq") {
             "bfq"
@@ -53,7 +53,8 @@ pub(super) fn slow_start(machine: &Machine, findings: &mut Vec<Finding>) {
 }
 
 pub(super) fn card(machine: &Machine, findings: &mut Vec<Finding>) {
-    let why = "Such flash does one thing at a time, and a write can take as long as hundreds of reads.";
+    let why = "Such flash does one thing at a time, and a write can take as long as hundreds of reads. On a \
+               server whose only load is one database, stay.";
     let others = ["none", "mq-deadline", "kyber"];
     for disk in of_kind(machine, &[Kind::Card, Kind::Emmc], &others) {
         if machine.can_have(&disk, "bfq") {

@@ -6,3 +6,4 @@ mod doctor;
 mod museum;
 mod tracefs;
 mod trees;
+mod voice;
