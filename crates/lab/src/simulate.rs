@@ -66,7 +66,7 @@ pub fn alone(plan: &Plan, outcomes: &[Outcome], threads: usize) -> Result<Base, 
     let load = Load::new(&plan.jobs, longest + Duration::from_ns(1), &Emphasis::Even);
     let first = plan.schedulers.first().ok_or_else(|| SimError::Group("no scheduler".to_owned()))?;
     let base = Scenario { watch: None, interval: None, ..plan.scenario(first) };
-    let alone = Alone::measure(&load, &base, threads, &|_| {})?;
+    let alone = Alone::measure(&load, &base, threads)?;
     Ok(Base { load, alone })
 }
 

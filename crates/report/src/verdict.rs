@@ -204,7 +204,7 @@ mod tests {
             .collect();
         let span = done.iter().map(|d| d.0.elapsed).max().unwrap() + Duration::from_ns(1);
         let load = Load::new(&jobs, span, &Emphasis::Even);
-        let alone = Alone::measure(&load, &scenario("noop"), 1, &|_| {}).unwrap();
+        let alone = Alone::measure(&load, &scenario("noop"), 1).unwrap();
         let runs: Vec<Run<'_>> = (done.iter().zip(schedulers))
             .map(|((outcome, recording), name)| Run { name, outcome, recording })
             .collect();

@@ -1,7 +1,8 @@
 //! The rows of a sweep as a Parquet file, for pandas, Polars, DuckDB or R.
 //!
 //! The columns are those of the CSV: three of text, then numbers, satisfactions with a fraction and all
-//! others unsigned, where a figure that a row does not have is null. There is one row group, without compression.
+//! others unsigned, where a figure that a row does not have is null. There is one row group, without
+//! compression.
 //!
 //! Source: the Parquet format's logical types (`LogicalTypes.md`).
 

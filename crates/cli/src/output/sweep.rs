@@ -1,9 +1,9 @@
 //! A sweep as CSV (a line for each point), as JSON (an object for each), or as a table for people (a row for
 //! all seeds together).
 //!
-//! The table has what each job gets, means over the seeds, and how much of what they get alone that is for all
-//! jobs together; in brackets how far from it the true one may be, in percent: half the interval of 95 % by
-//! Student's t. The figures of the disk are in CSV and JSON, which have those of several disks in lines of
+//! The table has what each job gets, means over the seeds, and how much of what they get alone that is for
+//! all jobs together; in brackets how far from it the true one may be, in percent: half the interval of 95 %
+//! by Student's t. The figures of the disk are in CSV and JSON, which have those of several disks in lines of
 //! their own (JSON: `disks` of a point). Points that were not run because of an interrupt are left out
 //! everywhere.
 

@@ -169,8 +169,8 @@ fn mistakes_are_one_line() {
     }
 }
 
-/// Loads beside the six that docs/answers.md has on all disks, with a disk and the kernel's schedulers that its
-/// sources name for them. Tunables are free.
+/// Loads beside the six that docs/answers.md has on all disks, with a disk and the kernel's schedulers that
+/// its sources name for them. Tunables are free.
 const EXPERTS: [(&str, &str, &[&str]); 4] = [
     ("vm-host", "nvme", &["none"]),
     ("app-start", "nas2020", &["bfq"]),

@@ -1,6 +1,6 @@
 //! Changes from outside: whether one can be made, and what it changes.
 //!
-//! [`Groups::check`] refuses before anything changes. So whoever keeps several trees, one for each device of
+//! [`Groups::check`] refuses before anything changes. So what has several trees, one for each device of
 //! a set, can ask all of them before it changes one.
 
 use super::{Group, Groups, Max, Min, Refusal};

@@ -175,7 +175,7 @@ impl Shared {
     /// Does jobs until there are enough idle threads, or the mount is gone.
     fn serve(self: Arc<Self>) {
         own_mask();
-        // Whoever cannot settle cannot act for a caller, either.
+        // If it cannot settle, it cannot act for a caller, either.
         let _ = rights::settle();
         // To be called and to wait for the next job costs as much as many a job.
         let mut told = Usage::now();

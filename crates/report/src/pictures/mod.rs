@@ -2,7 +2,8 @@
 //! it.
 //!
 //! The names of pictures depend on the job and the schedulers only: `latency-JOB`, `throughput-SCHEDULER`,
-//! `disk-time-SCHEDULER`, `position-SCHEDULER`, `decisions-SCHEDULER`, `idle`; those of the verdict are `together` and `satisfied`.
+//! `disk-time-SCHEDULER`, `position-SCHEDULER`, `decisions-SCHEDULER`, `idle`; those of the verdict are
+//! `together` and `satisfied`.
 
 pub(crate) mod bars;
 mod decisions;

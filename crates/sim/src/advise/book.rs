@@ -265,7 +265,7 @@ impl Book {
 struct Barred {
     /// The ratio of satisfactions that has to be below it.
     by: fn(&Ratio) -> f64,
-    /// Whether so many runs of all that are cut off are.
+    /// Whether this number of runs is cut off.
     cut: fn(usize, usize) -> bool,
 }
 

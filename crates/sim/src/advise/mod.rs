@@ -403,7 +403,8 @@ impl<'a> Asked<'a> {
         self.advice(facts, races, winner, better_own)
     }
 
-    /// Runs a race between candidates, the first of which is the base, with at most so many fresh seeds.
+    /// Runs a race between candidates, the first of which is the base, with at most this number of fresh
+    /// seeds.
     fn run_race(&mut self, entrants: &[usize], fresh: u32) -> std::result::Result<Race, Stopped> {
         let Self { question, load, alone, chosen, book, ran, runs, stage, .. } = self;
         let rounds = if fresh < CONFIRM_MAX { Some(1) } else { question.rounds };

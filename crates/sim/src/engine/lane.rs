@@ -580,7 +580,7 @@ impl Machine<'_> {
         self.disks.run_touched(&mut self.clock);
     }
 
-    /// A call has ended: it is counted, observers hear of it, and its lane goes on to what comes next.
+    /// A call has ended: it is counted, observers hear of it, and its lane begins what comes next.
     fn end_call(&mut self, lane: u32) {
         let now = self.clock.now;
         let l = &mut self.lanes[lane as usize];

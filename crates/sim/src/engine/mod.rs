@@ -141,8 +141,8 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Returns a run of a load on a disk, with seed 1, until all clients have ended. It has no time series and
-    /// no samples of groups: their fields can be set.
+    /// Returns a run of a load on a disk, with seed 1, until all clients have ended. It has no time series
+    /// and no samples of groups: their fields can be set.
     #[must_use]
     pub fn new(jobs: JobFile, disk: DeviceParams, host: Host, scheduler: &str, config: AnyConfig) -> Self {
         let (scheduler, seed) = (scheduler.to_owned(), 1);

@@ -1,4 +1,4 @@
-//! Who waits for a piece of I/O.
+//! The owner of a piece of I/O, which waits for it.
 
 /// The owner of a piece: what its completion wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -60,10 +60,10 @@ pub(super) struct Taken {
 
 /// The requests of a small pool of the multi-queue layer, one by one.
 ///
-/// A task may be limited to a *depth*: to the first so many places, whether or not others are free. BFQ limits
-/// a task whose queue has its share of the requests to the first one. A place that was given back counts as
-/// taken until a search finds no other. So of two places that are free, the one that was free for longer is
-/// taken first:
+/// A task may be limited to a *depth*: to a number of places from the first on, whether or not others are
+/// free. BFQ limits a task whose queue has its share of the requests to the first one. A place that was given
+/// back counts as taken until a search finds no other. So of two places that are free, the one that was free
+/// for longer is taken first:
 ///
 /// ```text
 ///   place 0    place 1
@@ -330,8 +330,8 @@ mod tests {
         assert_eq!([(); 2].map(|()| pools.pop_waiter()), [Some(2), Some(1)]);
     }
 
-    /// Linux 6.12, traced: a reader of two requests at a time takes the one that was free for longer first, so
-    /// who waits for the first place finds it taken whenever the reader's first request has ended.
+    /// Linux 6.12, traced: a reader of two requests at a time takes the one that was free for longer first,
+    /// so who waits for the first place finds it taken whenever the reader's first request has ended.
     #[test]
     fn of_two_free_places_the_one_that_was_free_for_longer_goes_first() {
         let mut pools = Pools::of_queues(2, 1);
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!((first.place, second.place), (0, 1));
         pools.give_back(second);
         assert!(!pools.has_place(0, 1) && pools.has_place(0, 2));
-        // Who waits for place 0 looks in vain, which makes place 1 free for the next search.
+        // A search for place 0 fails, which makes place 1 free for the next search.
         pools.look_in_vain(0, 1);
         pools.give_back(first);
         assert_eq!([(); 2].map(|()| pools.take(0, 2).place), [1, 0]);

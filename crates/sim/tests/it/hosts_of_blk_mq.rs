@@ -160,9 +160,9 @@ fn a_device_of_depth_one_is_shared_as_under_the_kernel_client_by_client() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Two readers of 256 KiB of a card that takes 128 KiB at a time, behind usb-storage. A call is two requests, so
-/// a reader beside another has its share with the first, and waits for place 0 for the second: 39.6 and 19.8
-/// MiB/s in Linux 6.12 (`microsd_a1@1` in bench/guest/clients.csv). Before, the lab gave each 29.9.
+/// Two readers of 256 KiB of a card that takes 128 KiB at a time, behind usb-storage. A call is two requests,
+/// so a reader beside another has its share with the first, and waits for place 0 for the second: 39.6 and
+/// 19.8 MiB/s in Linux 6.12 (`microsd_a1@1` in bench/guest/clients.csv). Before, the lab gave each 29.9.
 #[test]
 fn with_two_requests_bfq_gives_a_task_over_its_share_the_first_alone() {
     let got = |name: &str, scheduler: &str| -> Vec<f64> {

@@ -245,8 +245,8 @@ fn floors_bar_whatever_the_others_gain() {
     assert_eq!(of([0.9, 0.001], &idle, None), (1, None));
 }
 
-/// A job keeps a quarter of what it has, in the mean; on three seeds it may fall below a tenth by chance. That
-/// is no reason to let the candidate go.
+/// A job keeps a quarter of what it has, in the mean; on three seeds it may fall below a tenth by chance.
+/// That is no reason to let the candidate go.
 #[test]
 fn a_floor_bars_by_what_many_seeds_say_and_not_by_three() {
     let two = [party(Kind::Start, 1.0), party(Kind::Bulk, 1.0)];
