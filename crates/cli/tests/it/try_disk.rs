@@ -85,7 +85,7 @@ fn without_requests_nothing_is_said_and_everything_goes_back() {
     let out = try_on(&disk, &["bfq", "-t", "8s", "--turn", "2s"]);
     assert!(out.status.success(), "{}", said(&out));
     let text = String::from_utf8(out.stdout).unwrap();
-    assert!(text.starts_with("Nothing to compare: too few requests."), "{text}");
+    assert!(text.contains("nothing to compare"), "{text}");
     assert_eq!(disk.all(), before);
 }
 

@@ -38,14 +38,15 @@ pub use self::batch::Rest;
 pub use self::books::Books;
 pub use self::limits::{Actuators, Limits};
 use crate::config::ConfigError;
-use crate::groups::{GroupStats, Groups, Max, Min, Policy, Refusal};
+pub use crate::groups::Control;
+use crate::groups::{GroupStats, Groups, Refusal};
 use crate::parts::fifo::{Fifo, Links};
 use crate::parts::merge::{Edges, MergeIndex};
 use crate::parts::throttle::Throttle;
 use crate::request::{Link, Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Detail, Reason, TraceEvent};
-use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId, Weight};
+use crate::units::{Duration, GroupId, Id, Instant, Sector, Tag, TaskId};
 
 /// The result of [`Elevator::insert`].
 #[must_use]
@@ -125,49 +126,6 @@ pub enum Timer {
     Protect,
     /// A limit lets the next request pass.
     Limit,
-}
-
-/// A change from outside.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Control {
-    /// A group's weight among its siblings.
-    SetWeight(GroupId, Weight),
-    /// The weight of a group's own tasks among the groups in it.
-    SetLeafWeight(GroupId, Weight),
-    /// A group's class among its siblings.
-    SetClass(GroupId, Class),
-    /// Weight and class of a group on this device only, or no more.
-    SetPolicy(GroupId, Option<Policy>),
-    /// The most that a group gets.
-    SetMax(GroupId, Max),
-    /// A group's guarantee.
-    SetMin(GroupId, Min),
-    /// The mean latency that a group's requests should have, or none: for schedulers that protect groups.
-    SetLatency(GroupId, Option<Duration>),
-    /// A task's priority, for its requests to come.
-    SetPrio(TaskId, IoPrio),
-    /// A task is gone; requests of its that wait are still served.
-    TaskExit(TaskId),
-    /// A group is inside another (second), not in the root, while neither it nor any group in it has
-    /// requests. Makes a new group of one that is gone.
-    SetParent(GroupId, GroupId),
-    /// A group without groups in it is gone, and its limits with it; requests of its that wait are still
-    /// served.
-    GroupExit(GroupId),
-}
-
-impl Control {
-    /// The group whose weight, leaf weight or class may be another now.
-    #[must_use]
-    pub(crate) const fn reweighed(&self) -> Option<GroupId> {
-        match *self {
-            Self::SetWeight(g, _)
-            | Self::SetLeafWeight(g, _)
-            | Self::SetClass(g, _)
-            | Self::SetPolicy(g, _) => Some(g),
-            _ => None,
-        }
-    }
 }
 
 /// The elevator's state that a scheduler sees and uses in every call.

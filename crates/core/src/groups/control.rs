@@ -3,10 +3,52 @@
 //! [`Groups::check`] refuses before anything changes. So what has several trees, one for each device of
 //! a set, can ask all of them before it changes one.
 
-use super::{Group, Groups, Max, Min, Refusal};
-use crate::elevator::Control;
+use super::{Group, Groups, Max, Min, Policy, Refusal};
 use crate::request::Requests;
-use crate::units::{Duration, GroupId, Weight};
+use crate::units::{Class, Duration, GroupId, IoPrio, TaskId, Weight};
+
+/// A change from outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Control {
+    /// A group's weight among its siblings.
+    SetWeight(GroupId, Weight),
+    /// The weight of a group's own tasks among the groups in it.
+    SetLeafWeight(GroupId, Weight),
+    /// A group's class among its siblings.
+    SetClass(GroupId, Class),
+    /// Weight and class of a group on this device only, or no more.
+    SetPolicy(GroupId, Option<Policy>),
+    /// The most that a group gets.
+    SetMax(GroupId, Max),
+    /// A group's guarantee.
+    SetMin(GroupId, Min),
+    /// The mean latency that a group's requests should have, or none: for schedulers that protect groups.
+    SetLatency(GroupId, Option<Duration>),
+    /// A task's priority, for its requests to come.
+    SetPrio(TaskId, IoPrio),
+    /// A task is gone; requests of its that wait are still served.
+    TaskExit(TaskId),
+    /// A group is inside another (second), not in the root, while neither it nor any group in it has
+    /// requests. Makes a new group of one that is gone.
+    SetParent(GroupId, GroupId),
+    /// A group without groups in it is gone, and its limits with it; requests of its that wait are still
+    /// served.
+    GroupExit(GroupId),
+}
+
+impl Control {
+    /// The group whose weight, leaf weight or class may be another now.
+    #[must_use]
+    pub(crate) const fn reweighed(&self) -> Option<GroupId> {
+        match *self {
+            Self::SetWeight(g, _)
+            | Self::SetLeafWeight(g, _)
+            | Self::SetClass(g, _)
+            | Self::SetPolicy(g, _) => Some(g),
+            _ => None,
+        }
+    }
+}
 
 impl Groups {
     /// Whether a change can be made, and if so makes it here. The scheduler is called next.

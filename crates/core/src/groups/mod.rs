@@ -38,6 +38,7 @@ mod stats;
 mod tests;
 
 use self::books::{CELLS, Cell, CellId, Turns};
+pub use self::control::Control;
 pub use self::stats::{GroupStats, Split};
 use crate::table::Table;
 use crate::units::{Class, Duration, GroupId, Id, Instant, Weight};

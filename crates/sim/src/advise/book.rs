@@ -265,7 +265,7 @@ impl Book {
 struct Barred {
     /// The ratio of satisfactions that has to be below it.
     by: fn(&Ratio) -> f64,
-    /// Whether this number of runs is cut off.
+    /// Whether that number of cut-off runs, of all runs, is too many.
     cut: fn(usize, usize) -> bool,
 }
 
