@@ -185,7 +185,7 @@ pub fn verdict(figures: &Figures, kind: &dyn Fn(&str) -> Option<Kind>) -> Verdic
         Some((moved(Some(name)), job(figures, name, of)?))
     });
     let mut jobs: Vec<(u64, Job)> = jobs.collect();
-    jobs.sort_by(|a, b| b.0.cmp(&a.0));
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.0));
     let jobs: Vec<Job> = jobs.into_iter().map(|(_, job)| job).collect();
     let all = together(figures, &jobs);
     let starves = jobs.iter().find(|job| job.pays() && job.change.ratio < STARVES);
