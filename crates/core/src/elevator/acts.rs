@@ -6,8 +6,8 @@ use crate::sched::Scheduler;
 use crate::units::{Instant, Tag};
 use core::marker::PhantomData;
 
-/// The part of an [`Elevator`]'s work that is done with its scheduler. [`Scheduler::act`] calls [`Act::with`]
-/// once with the scheduler that decides, whose type is known from there on.
+/// The part of an [`Elevator`](super::Elevator)'s work that is done with its scheduler. [`Scheduler::act`]
+/// calls [`Act::with`] once with the scheduler that decides, whose type is known from there on.
 ///
 /// This may be a call. Its arguments fit into registers, where a value that held them all would be written to
 /// memory and read again; and they are in the order in which the elevator's caller gave them, so that they

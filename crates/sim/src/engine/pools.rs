@@ -177,7 +177,7 @@ impl Pools {
     /// Whether it matters which request of a pool is free.
     #[inline]
     pub(super) const fn has_places(&self) -> bool {
-        self.by_queue && self.size <= Places::MOST
+        self.by_queue && matches!(self.size, 2..=Places::MOST)
     }
 
     /// Whether a task that is limited to the first `depth` requests of a small pool can have one.

@@ -269,7 +269,9 @@ impl<'a> DiskQueue<'a> {
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
-        if self.pools.has_places() && !self.collected.is_empty() {
+        // A direct call of a device has no plug.
+        let is_direct = matches!(owner, Owner::Lane(_)) && is_sync_read(rq);
+        if self.pools.has_places() && is_direct && !self.collected.is_empty() {
             self.hand_in_collected(now);
         }
         if !self.has_request(now, rq, *batch) {
