@@ -64,7 +64,7 @@ END
 }
 ext4() {
     image="image-$(echo "$1" | tr / -)"
-    truncate -s 8M "$image"
+    truncate -s 32M "$image"
     mkfs.ext4 -q -F "$image" || skip "no mkfs.ext4"
     mount -o loop "$image" "$1" || skip "no loop device with ext4"
     rmdir "$1/lost+found"
