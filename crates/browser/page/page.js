@@ -577,7 +577,7 @@ const around = (speed) => {
   return Math.max(20 * gap, Math.min(1.2e6, 3.5e5 * speed * Math.max(0.05, Math.min(1, gap / 2000))));
 };
 
-/** What is said of a run that is over while the other goes on; nothing while it runs. */
+/** The label of a run that has ended; false before that. */
 const hasEnded = (r) => now > r.elapsed_us && "the run ended after " + seconds(r.elapsed_us);
 
 /** The near strip: what the disk did just before and does next, request by request. */

@@ -113,8 +113,6 @@ impl NameThreads {
         work: impl Fn(Job) + Send + Sync + 'static,
         took: impl Fn(Duration) + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        // Each thread begins with that, and a confined one could not look it up.
-        rights::look_up()?;
         let few = thread::available_parallelism().map_or(1, |n| n.get() / 2).clamp(1, THREADS_MAX);
         let state = Mutex::new(State { few, ..State::default() });
         let (bell, clock) = (Condvar::new(), Clock::start());

@@ -151,16 +151,12 @@ pub fn race<E>(
     let race_seeds = seeds(rules.seed, "advise.race", seeds_after(ROUNDS_MAX));
     let fresh_seeds = seeds(rules.seed, "advise.confirm", CONFIRM_MAX);
     let mut running = Running { book, race, race_seeds, fresh_seeds };
-    running.rounds(rules, run)?;
-    let most = rules.fresh.clamp(CONFIRM_MIN, CONFIRM_MAX);
-    let mut count = confirming(running.race.rounds).min(most);
     loop {
-        let finalists = running.finalists();
-        running.bring_to(Part::Fresh, &finalists, count, run)?;
-        if !running.is_open() || count >= most {
+        running.rounds(rules, run)?;
+        running.confirm(rules, run)?;
+        if !running.bar_finalists() {
             break;
         }
-        count = (2 * count).min(most);
     }
     let winner = running.winner();
     running.race.winner = running.candidate(winner);
@@ -187,6 +183,43 @@ impl Running<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Runs the finalists with fresh seeds until the answer is clear.
+    fn confirm<E>(&mut self, rules: &Rules, run: &mut Runner<'_, E>) -> Result<(), E> {
+        let most = rules.fresh.clamp(CONFIRM_MIN, CONFIRM_MAX);
+        let mut count = confirming(self.race.rounds).min(most);
+        loop {
+            let finalists = self.finalists();
+            self.bring_to(Part::Fresh, &finalists, count, run)?;
+            if !self.is_open() || count >= most {
+                return Ok(());
+            }
+            count = (2 * count).min(most);
+        }
+    }
+
+    /// Lets the finalists go that a floor bars by all seeds. Those that were let go since one of them was
+    /// better contend again. Returns whether there is one: the race is then run once more, from its last
+    /// round.
+    fn bar_finalists(&mut self) -> bool {
+        let round = self.race.rounds;
+        let barred: Vec<(usize, (usize, Floor))> = self
+            .finalists()
+            .into_iter()
+            .filter(|&e| e != 0 && self.race.let_go[e].is_none())
+            .filter_map(|e| Some((e, self.floor(e)?)))
+            .collect();
+        if barred.is_empty() {
+            return false;
+        }
+        let is_worse = |l: &Option<LetGo>| matches!(l, Some(LetGo::Worse(_) | LetGo::Half(_)));
+        self.race.let_go.iter_mut().filter(|l| is_worse(l)).for_each(|l| *l = None);
+        for (e, (job, floor)) in barred {
+            self.race.let_go[e] = Some(LetGo::Barred(job, floor, round));
+        }
+        self.race.rounds = round - 1;
+        true
     }
 
     fn candidate(&self, entrant: usize) -> usize {

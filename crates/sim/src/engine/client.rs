@@ -148,7 +148,7 @@ impl Client {
         let mut rng = Rng::new(seed, &format!("client.{index}.{clone}"));
         let script = if job.program.is_none() {
             let pattern = Pattern::new(job, region, files.len(), &mut rng);
-            Script::Pattern(Box::new(pattern.inside(region.base, region.file)))
+            Script::Pattern(Some(Box::new(pattern.inside(region.base, region.file))))
         } else {
             Script::of(job, span, || startups(c, span, seed))
         };
@@ -206,16 +206,15 @@ impl Client {
 
     /// Its files have regions of their own lengths, in bytes.
     pub(super) fn vary(&mut self, lengths: Vec<u64>) {
-        if let Script::Pattern(pattern) = &mut self.script {
+        if let Script::Pattern(Some(pattern)) = &mut self.script {
             pattern.vary(&self.job, lengths, &mut self.rng);
         }
     }
 
     /// What a free lane does next.
+    #[inline]
     pub(super) fn next(&mut self, now: Instant) -> Next {
-        if self.script.is_pattern()
-            && let Script::Pattern(pattern) = std::mem::replace(&mut self.script, Script::None)
-        {
+        if let Some(pattern) = self.script.take_pattern() {
             return self.next_of_pattern(pattern, now);
         }
         if self.region.span == 0 || self.is_over(now) {
@@ -237,7 +236,7 @@ impl Client {
         if let Next::Call(_) = next {
             self.in_flight += 1;
         }
-        self.script = Script::Pattern(pattern);
+        self.script.put_back(pattern);
         next
     }
 
@@ -367,6 +366,7 @@ impl Client {
     }
 
     /// A call has ended after `latency`. True if lanes that were parked are to ask again.
+    #[inline]
     pub(super) fn call_ended(&mut self, action: Action, bytes: u64, latency: Duration, now: Instant) -> bool {
         if !self.script.is_pattern() {
             return false;

@@ -134,6 +134,8 @@ pub(super) struct Pools {
     size: u32,
     /// A pool for each hardware queue, rather than for each kind.
     by_queue: bool,
+    /// It matters which request of a pool is free.
+    has_places: bool,
     all: Vec<Pool>,
     waiting: usize,
 }
@@ -141,13 +143,14 @@ pub(super) struct Pools {
 impl Pools {
     /// Those of the single-queue layer.
     pub(super) fn of_kinds(size: u32) -> Self {
-        Self { size, by_queue: false, all: (0..2).map(|_| Pool::default()).collect(), waiting: 0 }
+        let all = (0..2).map(|_| Pool::default()).collect();
+        Self { size, by_queue: false, has_places: false, all, waiting: 0 }
     }
 
     /// The pools of the multi-queue layer: `size` requests for each hardware queue.
     pub(super) fn of_queues(size: u32, queues: u32) -> Self {
         let all = (0..queues.max(1)).map(|_| Pool::default()).collect();
-        Self { size, by_queue: true, all, waiting: 0 }
+        Self { size, by_queue: true, has_places: matches!(size, 2..=Places::MOST), all, waiting: 0 }
     }
 
     /// How many requests there are in all.
@@ -177,7 +180,7 @@ impl Pools {
     /// Whether it matters which request of a pool is free.
     #[inline]
     pub(super) const fn has_places(&self) -> bool {
-        self.by_queue && matches!(self.size, 2..=Places::MOST)
+        self.has_places
     }
 
     /// Whether a task that is limited to the first `depth` requests of a small pool can have one.
@@ -187,9 +190,8 @@ impl Pools {
 
     /// Takes a request out of a pool, which has one for a task that is limited to that depth.
     pub(super) fn take(&mut self, pool: usize, depth: u32) -> Taken {
-        let (has_places, size) = (self.has_places(), self.size);
+        let place = if self.has_places { self.take_place(pool, depth) } else { None };
         let p = &mut self.all[pool];
-        let place = if has_places { p.places.take(size as u8, depth.min(size) as u8) } else { None };
         p.allocated += 1;
         // On at 113 of 128.
         if !self.by_queue && p.allocated > self.size - self.size / 8 {
@@ -198,19 +200,23 @@ impl Pools {
         Taken { pool: pool as u16, place: place.unwrap_or(0) }
     }
 
+    #[cold]
+    fn take_place(&mut self, pool: usize, depth: u32) -> Option<u8> {
+        self.all[pool].places.take(self.size as u8, depth.min(self.size) as u8)
+    }
+
     /// A task that is limited to that depth was refused a request; if for want of a place, it has looked for
     /// one.
     pub(super) fn look_in_vain(&mut self, pool: usize, depth: u32) {
         if !self.has_place(pool, depth) {
-            self.all[pool].places.take(self.size as u8, depth.min(self.size) as u8);
+            self.take_place(pool, depth);
         }
     }
 
     pub(super) fn give_back(&mut self, taken: Taken) {
-        let has_places = self.has_places();
         let p = &mut self.all[usize::from(taken.pool)];
         p.allocated -= 1;
-        if has_places {
+        if self.has_places {
             p.places.give_back(taken.place);
         }
         // Off below 103 of 128.

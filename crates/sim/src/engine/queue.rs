@@ -206,13 +206,28 @@ impl<'a> DiskQueue<'a> {
     pub(super) fn has_request(&self, now: Instant, rq: &Request, batch: Batch) -> bool {
         let pool = self.pools.of(rq.sync, batch.queue);
         let is_full = self.pools.is_full(pool, now, batch) || self.free.len() <= self.collected.len();
-        let has_room = || match self.depth_of(rq, batch) {
+        if is_full || self.is_held_up(rq) {
+            return false;
+        }
+        if self.pools.has_places() {
+            return self.has_place(rq, batch, pool);
+        }
+        self.has_room_below(rq, batch.depth)
+    }
+
+    /// Whether the scheduler would have a request made now, whose thread was given that depth.
+    fn has_room_below(&self, rq: &Request, depth: Option<u32>) -> bool {
+        match depth {
             Some(depth) => self.elevator.has_room_below(rq, depth),
             None => self.elevator.has_room(rq),
-        };
-        !is_full
-            && !self.is_held_up(rq)
-            && has_room()
+        }
+    }
+
+    /// As [`has_request`](Self::has_request), where it matters which request of a pool is free.
+    #[cold]
+    #[inline(never)]
+    fn has_place(&self, rq: &Request, batch: Batch, pool: usize) -> bool {
+        self.has_room_below(rq, self.depth_of(rq, batch))
             && self.pools.has_place(pool, self.place_depth(rq, batch))
     }
 
@@ -225,6 +240,8 @@ impl<'a> DiskQueue<'a> {
     }
 
     /// To how many of the first requests of its pool a read is limited.
+    #[cold]
+    #[inline(never)]
     fn place_depth(&self, rq: &Request, batch: Batch) -> u32 {
         let depth = if is_sync_read(rq) { self.depth_of(rq, batch) } else { None };
         depth.unwrap_or(u32::MAX)
@@ -248,15 +265,14 @@ impl<'a> DiskQueue<'a> {
     #[inline(never)]
     fn refuse(&mut self, rq: &Request, owner: Owner, batch: &mut Batch) -> Full {
         self.waiters.was_held_up = self.is_held_up(rq);
-        // A thread asks once how many may be in use before it gets one, as in Linux; reads have all.
+        // A thread asks once how many may be in use before it gets one, as in Linux. Reads have all, unless it
+        // matters which request is free.
+        batch.depth = self.depth_of(rq, *batch);
         if !rq.sync && batch.depth.is_none() {
             batch.depth = Some(self.elevator.scheduler().depth_for(rq));
         }
-        batch.depth = self.depth_of(rq, *batch);
-        if self.pools.has_places() {
-            let (pool, depth) = (self.pools.of(rq.sync, batch.queue), self.place_depth(rq, *batch));
-            self.pools.look_in_vain(pool, depth);
-        }
+        let pool = self.pools.of(rq.sync, batch.queue);
+        self.pools.look_in_vain(pool, self.place_depth(rq, *batch));
         self.tell(|tap| tap.refused(rq, owner));
         Full
     }
@@ -269,10 +285,8 @@ impl<'a> DiskQueue<'a> {
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
-        // A direct call of a device has no plug.
-        let is_direct = matches!(owner, Owner::Lane(_)) && is_sync_read(rq);
-        if self.pools.has_places() && is_direct && !self.collected.is_empty() {
-            self.hand_in_collected(now);
+        if self.pools.has_places() {
+            self.begin_direct(now, rq, owner);
         }
         if !self.has_request(now, rq, *batch) {
             return Err(self.refuse(rq, owner, batch));
@@ -285,7 +299,7 @@ impl<'a> DiskQueue<'a> {
             self.hand_in_collected(now);
         }
         let pool = self.pools.of(rq.sync, batch.queue);
-        let depth = self.place_depth(rq, *batch);
+        let depth = if self.pools.has_places() { self.place_depth(rq, *batch) } else { u32::MAX };
         batch.left = batch.left.saturating_sub(1);
         batch.depth = None;
         match rq.op {
@@ -302,6 +316,15 @@ impl<'a> DiskQueue<'a> {
         }
         self.collected.push((*rq, owner, taken));
         Ok(())
+    }
+
+    /// A direct call of a device has no plug.
+    #[cold]
+    #[inline(never)]
+    fn begin_direct(&mut self, now: Instant, rq: &Request, owner: Owner) {
+        if matches!(owner, Owner::Lane(_)) && is_sync_read(rq) && !self.collected.is_empty() {
+            self.hand_in_collected(now);
+        }
     }
 
     fn insert(&mut self, now: Instant, rq: Request, owner: Owner, taken: Taken) {

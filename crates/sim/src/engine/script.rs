@@ -15,8 +15,8 @@ use fairhead_core::Instant;
 /// What says which calls a client makes. Those that are large are in boxes, as it is moved for each call.
 #[derive(Debug)]
 pub(super) enum Script {
-    /// What `rw` says.
-    Pattern(Box<Pattern>),
+    /// What `rw` says; taken out while it is asked.
+    Pattern(Option<Box<Pattern>>),
     /// A program that reads until it has all.
     Program(Box<Running>),
     /// Starts of an application.
@@ -84,6 +84,19 @@ impl Script {
         match *self {
             Self::Traced(trace, task) => Some((trace, task)),
             _ => None,
+        }
+    }
+
+    /// Returns the pattern that says what the client does, to be put back when it has been asked.
+    #[inline]
+    pub(super) fn take_pattern(&mut self) -> Option<Box<Pattern>> {
+        if let Self::Pattern(pattern) = self { pattern.take() } else { None }
+    }
+
+    #[inline]
+    pub(super) fn put_back(&mut self, pattern: Box<Pattern>) {
+        if let Self::Pattern(place) = self {
+            *place = Some(pattern);
         }
     }
 

@@ -83,12 +83,6 @@ impl Bfq {
         QueueRef(self.rqs[tag].queue)
     }
 
-    /// The queue that the task's next sync request goes to, if it has one.
-    #[must_use]
-    pub fn sync_queue_of(&self, task: TaskId) -> Option<QueueRef> {
-        self.links[self.link_of(task)?].sync.map(QueueRef)
-    }
-
     /// The queue that has the disk.
     #[must_use]
     pub fn serving(&self) -> Option<QueueRef> {

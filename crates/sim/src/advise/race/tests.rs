@@ -266,6 +266,26 @@ fn a_floor_bars_by_what_many_seeds_say_and_not_by_three() {
     assert!(stays <= 4, "{stays} of 400");
 }
 
+/// The second is the best on the seeds of the race, and starves a job on the fresh ones: the first, which was
+/// let go since the second was better, contends again.
+#[test]
+fn who_was_let_go_for_one_that_is_barred_contends_again() {
+    let two = [party(Kind::Start, 1.0), party(Kind::Bulk, 1.0)];
+    let raced = seeds(RULES.seed, "advise.race", 48);
+    let mut run = |_: u32, work: &[(usize, u64)]| -> Result<Vec<Run>, ()> {
+        let one = |&(c, seed): &(usize, u64)| match c {
+            0 => run_of(&[0.05, 0.9], 1),
+            1 => run_of(&[0.5, 0.5], 1),
+            _ => run_of(&[0.9, if raced.contains(&seed) { 0.5 } else { 0.001 }], 1),
+        };
+        Ok(work.iter().map(one).collect())
+    };
+    let mut book = Book::new(&two, None, 3);
+    let race = race(&mut book, &[0, 1, 2], &RULES, &mut run).unwrap();
+    assert_eq!((race.winner, race.let_go[1]), (1, None));
+    assert!(matches!(race.let_go[2], Some(LetGo::Barred(1, Floor::Starves, _))), "{:?}", race.let_go);
+}
+
 /// A start that is not done when the span is over gives a bound, and no verdict in its favour.
 #[test]
 fn what_is_cut_off_bars_the_candidate_and_not_the_base() {
