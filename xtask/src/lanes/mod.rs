@@ -14,7 +14,7 @@
 //! The tests begin when all is built and fetched.
 //!
 //! Each step is a process of its own (`cargo xtask step NAME`), whose cost is measured (`cost`). One that
-//! does not end is stopped after [`LIMIT`]. A step whose inputs are as they were when its recorded result was
+//! does not end is stopped after [`LIMIT`] or [`LIMIT_BESIDE`]. A step whose inputs are as they were when its recorded result was
 //! made is not repeated (`records`); `--all` repeats it.
 //!
 //! Each step prints one line with its time as it ends; a failed one is followed by what its command said. The
@@ -44,8 +44,12 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The longest that a step of the middle lane may take: a test that hangs must not take the machine with it.
+/// The longest that a step of the middle lane may take, in seconds: a test that hangs must not take the machine
+/// with it.
 const LIMIT: &str = "1500";
+
+/// The same for a step beside others. At idle priority it may stand still for as long as they take.
+const LIMIT_BESIDE: &str = "2400";
 
 /// The variable that tells a step that it runs at night.
 const NIGHTLY: &str = "FAIRHEAD_NIGHTLY";
@@ -145,12 +149,17 @@ fn taken(steps: &[Step], next: &AtomicUsize, variables: &[(&str, &str)], is_besi
             Some(row) => total.add(row.count),
             None => {
                 let how = status.map_or_else(|e| e.to_string(), |status| status.to_string());
-                line("FAILED", step.name, 0.0, &format!("ended by itself or after {LIMIT} s: {how}"));
+                let limit = limit(is_beside);
+                line("FAILED", step.name, 0.0, &format!("ended by itself or after {limit} s: {how}"));
                 total.fail();
             }
         }
     }
     total
+}
+
+const fn limit(is_beside: bool) -> &'static str {
+    if is_beside { LIMIT_BESIDE } else { LIMIT }
 }
 
 /// The process of a step: at idle priority if it runs beside others, and ended after its time. A night has no
@@ -165,7 +174,7 @@ fn process(name: &str, variables: &[(&str, &str)], is_beside: bool) -> Command {
         if crate::shell::exists("setpriv") {
             words.extend(["setpriv", "--pdeathsig", "TERM"].map(OsStr::new));
         }
-        words.extend(["timeout", "--kill-after=10", LIMIT].map(OsStr::new));
+        words.extend(["timeout", "--kill-after=10", limit(is_beside)].map(OsStr::new));
     }
     if is_idle {
         words.extend(["chrt", "--idle", "0"].map(OsStr::new));

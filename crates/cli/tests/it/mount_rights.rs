@@ -75,8 +75,8 @@ def attributes():
         os.close(os.open('a%d' % n, os.O_CREAT | os.O_WRONLY, 0o600))
         os.setxattr('a%d' % n, 'user.x', b'y' * 2000 + str(n).encode()); n += 1
 def opened_by_root(folder):
-    fd = os.open(folder + '/f', os.O_CREAT | os.O_WRONLY, 0o600)
-    return lambda: writes(fd)
+    file = open(folder + '/f', 'wb', buffering=0)
+    return lambda: writes(file.fileno())
 def clean(before):
     os.system('rm -rf mp/d/* src/d/*; sync')
     # The server closes what was removed a moment later. Some blocks stay with the folder.
@@ -93,6 +93,7 @@ for way in buffered, odd, direct, allocated, copied, folders, links, attributes,
             before = os.statvfs('src').f_bfree
             f = way(folder) if way is opened_by_root else way
             said = as_user(folder, f, uid)
+            f = None
             os.sync()
             left[folder] = os.statvfs('src').f_bfree
             clean(before)
