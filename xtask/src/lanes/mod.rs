@@ -14,8 +14,8 @@
 //! The tests begin when all is built and fetched.
 //!
 //! Each step is a process of its own (`cargo xtask step NAME`), whose cost is measured (`cost`). One that
-//! does not end is stopped after [`LIMIT`] or [`LIMIT_BESIDE`]. A step whose inputs are as they were when its recorded result was
-//! made is not repeated (`records`); `--all` repeats it.
+//! does not end is stopped after [`LIMIT`] or [`LIMIT_BESIDE`]. A step whose inputs are as they were when its
+//! recorded result was made is not repeated (`records`); `--all` repeats it.
 //!
 //! Each step prints one line with its time as it ends; a failed one is followed by what its command said. The
 //! last line counts tests: those that cargo ran, and one for each other step that failed or was skipped. A
@@ -44,11 +44,11 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The longest that a step of the middle lane may take, in seconds: a test that hangs must not take the machine
-/// with it.
+/// The longest that a step of the middle lane may take, in seconds: a test that hangs must not take the
+/// machine with it.
 const LIMIT: &str = "1500";
 
-/// The same for a step beside others. At idle priority it may stand still for as long as they take.
+/// The longest for a step beside others: at idle priority it may stand still for as long as they take.
 const LIMIT_BESIDE: &str = "2400";
 
 /// The variable that tells a step that it runs at night.

@@ -265,8 +265,8 @@ impl<'a> DiskQueue<'a> {
     #[inline(never)]
     fn refuse(&mut self, rq: &Request, owner: Owner, batch: &mut Batch) -> Full {
         self.waiters.was_held_up = self.is_held_up(rq);
-        // A thread asks once how many may be in use before it gets one, as in Linux. Reads have all, unless it
-        // matters which request is free.
+        // A thread asks once how many may be in use before it gets one, as in Linux. Reads have all, unless
+        // it matters which request is free.
         batch.depth = self.depth_of(rq, *batch);
         if !rq.sync && batch.depth.is_none() {
             batch.depth = Some(self.elevator.scheduler().depth_for(rq));
