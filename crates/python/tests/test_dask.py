@@ -14,6 +14,19 @@ import fairhead.dask  # noqa: E402
 GRID = {"schedulers": ["noop", "cfq"], "set": {"cfq.slice_idle": ["0", "8ms"]}, "runtime": "2s"}
 
 
+@pytest.fixture(autouse=True)
+def limit():
+    """Dask waits for ever if no worker comes back: then the test fails."""
+
+    def end(*_):
+        raise TimeoutError("ten minutes")
+
+    signal.signal(signal.SIGALRM, end)
+    signal.alarm(600)
+    yield
+    signal.alarm(0)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     with distributed.LocalCluster(

@@ -145,8 +145,8 @@ pub(super) const EARLY: &[Step] = &[
     always("dependencies", dependencies),
 ];
 
-/// Beside [`TESTS`] and [`CLOCKS`], two at a time: what takes a program of the tests, or its crates. The
-/// wheel comes first, as it compiles a few crates in their profile.
+/// Beside [`CLOCKS`], two at a time: what takes a program of the tests, or its crates. The wheel comes first,
+/// as it compiles a few crates in their profile.
 pub(super) const BESIDE: &[Step] = &[
     of("the Python package", WHEEL, python::check),
     of("instructions per request", BENCH, bench::check),

@@ -5,13 +5,15 @@
 //!   cargo xtask test [--all]            before a change lands; CI runs this
 //!   cargo xtask test --nightly [STEP]   the rest; a name runs that step alone
 //!
-//!   BUILD ─┬─► TESTS ─► CLOCKS      CLOCKS: tests that ask for real time, one at a time
-//!          └─► BESIDE               at idle priority, in the time that the tests leave
+//!   BUILD ─► TESTS ─┬─► CLOCKS      CLOCKS: tests that ask for real time, one at a time
+//!                   └─► BESIDE      at idle priority, in the time that these leave
 //!   FETCH ─┬─► EARLY ─► BESIDE      the same, a second line: what needs no program of the tests comes first
 //!          └─► GUEST                the same: a virtual machine
 //! ```
 //!
-//! The tests begin when all is built and fetched.
+//! The tests begin when all is built and fetched. What is beside them is compilers and a machine of virtual
+//! time. Browsers and clusters of processes, which give up what does not answer, begin when the tests have
+//! ended: till then the processors are used up, and what has idle priority stands still for minutes.
 //!
 //! Each step is a process of its own (`cargo xtask step NAME`), whose cost is measured (`cost`). One that
 //! does not end is stopped after [`LIMIT`] or [`LIMIT_BESIDE`]. A step whose inputs are as they were when its
@@ -83,13 +85,13 @@ fn lane(variables: &[(&str, &str)]) -> ExitCode {
         let guest = idle(GUEST, &guest);
         let early = idle(EARLY, &early);
         total.add(joined(build));
+        total.add(in_order(TESTS, variables));
         let first = idle(BESIDE, &beside);
         let second = scope.spawn(|| {
             let mut count = joined(early);
             count.add(taken(BESIDE, &beside, variables, true));
             count
         });
-        total.add(in_order(TESTS, variables));
         total.add(in_order(CLOCKS, variables));
         [guest, first, second].into_iter().for_each(|line| total.add(joined(line)));
         total
