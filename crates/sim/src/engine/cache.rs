@@ -1,7 +1,8 @@
 //! The page cache: which pages of which files are in memory, and in what state.
 //!
 //! ```text
-//!  file ─► table ─► chunk of 1024 entries ─► frame { file, page, flags, place in the list of clean pages }
+//!  file ─► table ─► chunk of 1024 pages ─► frame { file, page, flags, place in the list of clean pages }
+//!              └──► chunks with dirty pages, in file order
 //! ```
 //!
 //! A page is *clean* (up to date, on the list, oldest first), *being read*, *dirty*, *being written*, or
@@ -57,6 +58,56 @@ struct Frame {
     stamp: u32,
 }
 
+/// Whether a stamp is later than another one.
+const fn is_later(stamp: u32, than: u32) -> bool {
+    stamp.wrapping_sub(than).wrapping_sub(1) < 1 << 31
+}
+
+/// What the cache knows of 1024 pages of a file.
+#[derive(Debug)]
+struct Chunk {
+    /// By page; [`NONE`]: it is not in memory.
+    frames: [u32; CHUNK],
+    /// A bit for each page: whether it is dirty.
+    dirty: [u64; CHUNK / 64],
+    /// How many are.
+    dirty_count: u32,
+    /// None of these became so before this stamp.
+    since: u32,
+}
+
+impl Chunk {
+    const EMPTY: Self = Self { frames: [NONE; CHUNK], dirty: [0; CHUNK / 64], dirty_count: 0, since: 0 };
+
+    /// A page becomes dirty. Returns whether it is the only one.
+    fn set_dirty(&mut self, page: usize, stamp: u32) -> bool {
+        if self.dirty_count == 0 {
+            self.since = stamp;
+        }
+        self.dirty[page / 64] |= 1 << (page % 64);
+        self.dirty_count += 1;
+        self.dirty_count == 1
+    }
+
+    /// A page is dirty no more. Returns whether it was the last one.
+    fn clear_dirty(&mut self, page: usize) -> bool {
+        self.dirty[page / 64] &= !(1 << (page % 64));
+        self.dirty_count -= 1;
+        self.dirty_count == 0
+    }
+
+    /// The first dirty page in `from..to`.
+    fn next_dirty(&self, from: usize, to: usize) -> Option<usize> {
+        let mut word = from / 64;
+        let mut bits = *self.dirty.get(word)? & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.dirty.get(word)?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize).filter(|&page| page < to)
+    }
+}
+
 /// A write in flight, of some pages of a file.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
@@ -84,8 +135,9 @@ impl SyncWaiter {
 /// What the cache knows of one file.
 #[derive(Debug, Default)]
 struct Mapping {
-    table: Vec<Option<Box<[u32; CHUNK]>>>,
+    table: Vec<Option<Box<Chunk>>>,
     cached: u32,
+    /// The chunks with dirty pages.
     dirty: BTreeSet<u32>,
     /// Since when it has been dirty.
     dirtied: Option<Instant>,
@@ -166,7 +218,7 @@ impl Cache {
 
     fn frame(&self, file: u32, page: u32) -> Option<u32> {
         let chunk = self.files[file as usize].table.get(page as usize / CHUNK)?.as_ref()?;
-        Some(chunk[page as usize % CHUNK]).filter(|&f| f != NONE)
+        Some(chunk.frames[page as usize % CHUNK]).filter(|&f| f != NONE)
     }
 
     /// The page's flags, if it is in memory.
@@ -199,7 +251,8 @@ impl Cache {
         if mapping.table.len() <= chunk {
             mapping.table.resize_with(chunk + 1, || None);
         }
-        mapping.table[chunk].get_or_insert_with(|| Box::new([NONE; CHUNK]))[page as usize % CHUNK] = index;
+        let chunk = mapping.table[chunk].get_or_insert_with(|| Box::new(Chunk::EMPTY));
+        chunk.frames[page as usize % CHUNK] = index;
         if is_clean(flags) {
             self.link(index);
         }
@@ -266,13 +319,16 @@ impl Cache {
         }
         self.dirty += 1;
         self.dirtied += 1;
-        if let Some(f) = self.frame(file, page) {
-            let stamp = self.stamp();
-            let frame = &mut self.frames[f as usize];
-            (frame.dirtier, frame.stamp) = (dirtier, stamp);
-        }
+        let stamp = self.stamp();
         let mapping = &mut self.files[file as usize];
-        mapping.dirty.insert(page);
+        if let Some(chunk) = &mut mapping.table[page as usize / CHUNK] {
+            let page_of_chunk = page as usize % CHUNK;
+            let frame = &mut self.frames[chunk.frames[page_of_chunk] as usize];
+            (frame.dirtier, frame.stamp) = (dirtier, stamp);
+            if chunk.set_dirty(page_of_chunk, stamp) {
+                mapping.dirty.insert(page / CHUNK as u32);
+            }
+        }
         if mapping.dirtied.is_none() {
             mapping.dirtied = Some(now);
             self.dirty_files.push_back(file);
@@ -284,27 +340,39 @@ impl Cache {
         if from >= to {
             return None;
         }
-        let is_old = |page: &u32| until.is_none_or(|until| !self.is_dirty_since(file, *page, until));
-        self.files[file as usize].dirty.range(from..to).copied().find(is_old)
+        let is_old = |stamp: u32| until.is_none_or(|until| !is_later(stamp, until));
+        let mapping = &self.files[file as usize];
+        for &number in mapping.dirty.range(from / CHUNK as u32..=(to - 1) / CHUNK as u32) {
+            let Some(chunk) = mapping.table[number as usize].as_ref().filter(|c| is_old(c.since)) else {
+                continue;
+            };
+            let first = number * CHUNK as u32;
+            let (mut next, end) = (from.saturating_sub(first) as usize, (to - first) as usize);
+            while let Some(page) = chunk.next_dirty(next, end) {
+                if is_old(self.frames[chunk.frames[page] as usize].stamp) {
+                    return Some(first + page as u32);
+                }
+                next = page + 1;
+            }
+        }
+        None
     }
 
-    /// A stamp of now, for [`Self::is_dirty_since`].
+    /// A stamp of now, for [`Self::next_dirty`].
     #[allow(clippy::cast_possible_truncation, reason = "stamps are compared with wrap-around")]
     pub(super) const fn stamp(&self) -> u32 {
         self.dirtied as u32
-    }
-
-    /// Whether the page became dirty after that.
-    pub(super) fn is_dirty_since(&self, file: u32, page: u32, stamp: u32) -> bool {
-        let frame = self.frame(file, page).map(|f| &self.frames[f as usize]);
-        frame.is_some_and(|f| f.stamp.wrapping_sub(stamp).wrapping_sub(1) < 1 << 31)
     }
 
     /// A write of these dirty pages has been handed in.
     pub(super) fn write_begun(&mut self, file: u32, first: u32, count: u32) {
         for page in first..first + count {
             self.update(file, page, WRITEBACK, DIRTY);
-            self.files[file as usize].dirty.remove(&page);
+            let mapping = &mut self.files[file as usize];
+            let chunk = mapping.table[page as usize / CHUNK].as_mut();
+            if chunk.is_some_and(|chunk| chunk.clear_dirty(page as usize % CHUNK)) {
+                mapping.dirty.remove(&(page / CHUNK as u32));
+            }
         }
         self.dirty -= count;
         self.writeback += count;
@@ -421,7 +489,7 @@ impl Cache {
         let mapping = &mut self.files[file as usize];
         mapping.cached -= 1;
         if let Some(chunk) = &mut mapping.table[page as usize / CHUNK] {
-            chunk[page as usize % CHUNK] = NONE;
+            chunk.frames[page as usize % CHUNK] = NONE;
         }
         self.used -= 1;
         self.free.push(f);
@@ -545,12 +613,38 @@ mod tests {
         let before = cache.stamp();
         cache.set_dirty(T, 1, 5, None);
         cache.set_dirty(T, 1, 6, None);
-        let is_new = [5, 6, 7].map(|page| cache.is_dirty_since(1, page, before));
-        assert_eq!(is_new, [false, true, false]);
-        assert!(!cache.is_dirty_since(1, 6, cache.stamp()));
         // A pass takes the old one alone; without a stamp, both.
         assert_eq!([0, 6].map(|from| cache.next_dirty(1, from, 100, Some(before))), [Some(5), None]);
         assert_eq!([0, 6].map(|from| cache.next_dirty(1, from, 100, None)), [Some(5), Some(6)]);
+    }
+
+    /// Random pages of several chunks become dirty and are written: the next dirty page is that of a map.
+    #[test]
+    fn the_next_dirty_page_is_the_next_in_file_order_that_is_old_enough() {
+        let (mut cache, mut rng) = (holding(1 << 20), crate::rng::Rng::new(1, "dirty pages"));
+        let mut map = std::collections::BTreeMap::new();
+        let mut old = 0;
+        for step in 0..20_000 {
+            let mut draw = |n: u64| rng.below(n) as u32;
+            let page = [0, 1020, 2048, 7 * 1024][draw(4) as usize] + draw(8);
+            if draw(3) > 0 {
+                cache.set_dirty(T, 1, page, None);
+                map.entry(page).or_insert_with(|| cache.stamp());
+            } else if map.remove(&page).is_some() {
+                cache.write_begun(1, page, 1);
+                cache.write_done(1, page, 1, &mut VecDeque::new());
+            }
+            if step % 97 == 0 {
+                old = cache.stamp();
+            }
+            let (from, to) = (draw(8000), draw(8000));
+            for until in [None, Some(old)] {
+                let is_old = |(_, stamp): &(&u32, &u32)| until.is_none_or(|until| **stamp <= until);
+                let expected = map.range(from..to.max(from)).find(is_old).map(|(page, _)| *page);
+                assert_eq!(cache.next_dirty(1, from, to, until), expected, "{step}: {from}..{to} {until:?}");
+            }
+        }
+        assert_eq!(cache.dirty as usize, map.len());
     }
 
     #[test]

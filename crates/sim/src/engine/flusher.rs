@@ -22,7 +22,7 @@ use crate::event::Due;
 use crate::host::{Flusher as Kind, Plug, Throttle};
 use fairhead_core::{Duration, GroupId, Instant, IoPrio, TaskId};
 
-use super::cache::WRITEBACK;
+use super::cache::{PAGE_SECTORS, WRITEBACK};
 
 /// How long it waits for others when it can write nothing itself.
 //= linux-2.6.9 mm/page-writeback.c blk_congestion_wait(WRITE, HZ/10)
@@ -288,7 +288,9 @@ impl Machine<'_> {
             if writer.nonblocking && self.disks.is_congested(self.files.disk_of(pass.file), false) {
                 return PassEnd::Congested;
             }
-            let most = pass.left.min(self.pages_of_write(pass.file));
+            // No request is longer; to look for more pages would be in vain.
+            let longest = (self.host.max_request.0 / PAGE_SECTORS).max(1);
+            let most = pass.left.min(self.pages_of_write(pass.file)).min(longest);
             let run = self.dirty_run(pass.file, first, pass.end, most);
             let ((start, len), count) = self.pages_on_disk(pass.file, first, run);
             // A request belongs to the group that dirtied its first page, as a bio does; one that a program
