@@ -63,6 +63,9 @@ pub struct Rules {
     pub rounds: Option<u32>,
     /// The most fresh seeds of the confirmation.
     pub fresh: u32,
+    /// The most work of the race and its confirmation at which the confirmation takes more fresh seeds than
+    /// the first.
+    pub confirming: Duration,
     /// The seed that the seeds of the runs are drawn from.
     pub seed: u64,
 }
@@ -195,7 +198,11 @@ impl Running<'_> {
             if !self.is_open() || count >= most {
                 return Ok(());
             }
-            count = (2 * count).min(most);
+            let more = (2 * count).min(most) - count;
+            if self.race.work + self.costs(&finalists) * u64::from(more) > rules.confirming {
+                return Ok(());
+            }
+            count += more;
         }
     }
 
@@ -352,15 +359,19 @@ impl Running<'_> {
         is_sure && self.contenders().iter().filter(|&&e| e != 0).all(is_out)
     }
 
-    /// Returns the work after one more round and the longest confirmation, estimated from the runs so far.
-    fn next_costs(&self, fresh: u32) -> Duration {
+    /// Returns the work of one more run of each of these, estimated from their runs so far.
+    fn costs(&self, entrants: &[usize]) -> Duration {
         let per_run = |&e: &usize| {
             let runs = &self.book.standings[self.candidate(e)].race;
             runs.iter().fold(Duration::ZERO, |sum, r| sum + r.work) / (runs.len() as u64).max(1)
         };
-        let sum = |all: Vec<usize>| all.iter().map(per_run).fold(Duration::ZERO, |sum, w| sum + w);
+        entrants.iter().map(per_run).fold(Duration::ZERO, |sum, w| sum + w)
+    }
+
+    /// Returns the work after one more round and the longest confirmation, estimated from the runs so far.
+    fn next_costs(&self, fresh: u32) -> Duration {
         let more = u64::from(seeds_after(self.race.rounds + 1) - seeds_after(self.race.rounds));
-        self.race.work + sum(self.running()) * more + sum(self.finalists()) * u64::from(fresh)
+        self.race.work + self.costs(&self.running()) * more + self.costs(&self.finalists()) * u64::from(fresh)
     }
 
     /// How satisfied the load is under a finalist, as a logarithm: the mean over all seeds that it ran.

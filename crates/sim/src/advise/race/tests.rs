@@ -6,7 +6,13 @@ use super::*;
 use crate::job::Kind;
 use crate::satisfaction::Party;
 
-const RULES: Rules = Rules { work: Duration::from_ns(1_000_000), rounds: None, fresh: CONFIRM_MAX, seed: 1 };
+const RULES: Rules = Rules {
+    work: Duration::from_ns(1_000_000),
+    rounds: None,
+    fresh: CONFIRM_MAX,
+    confirming: Duration::MAX,
+    seed: 1,
+};
 
 fn party(kind: Kind, weight: f64) -> Party {
     Party { kind, weight, share: 1.0, is_idle_class: false }
@@ -137,6 +143,12 @@ fn an_open_answer_gets_more_fresh_seeds() {
     // What is clear is not asked again.
     let clear = run(&[0.0, 0.5, 0.0], 0.001, &Rules { rounds: Some(1), ..RULES });
     assert_eq!(clear.fresh(), CONFIRM_MIN as usize);
+    // Nor is what the work does not suffice for: a run is 10 ns of it.
+    for seed in 0..100 {
+        let confirming = Duration::from_ns(500);
+        let a = run(&[0.0, 0.25, 0.0, 0.0], 0.25, &Rules { seed, rounds: Some(1), confirming, ..RULES });
+        assert!(a.race.work <= confirming && a.fresh() < CONFIRM_MAX as usize, "{:?}", a.race.work);
+    }
 }
 
 /// A race ends when no other can be worth a change, however noisy they are: what is surely not better by 5 %
