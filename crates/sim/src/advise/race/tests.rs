@@ -143,7 +143,7 @@ fn an_open_answer_gets_more_fresh_seeds() {
     // What is clear is not asked again.
     let clear = run(&[0.0, 0.5, 0.0], 0.001, &Rules { rounds: Some(1), ..RULES });
     assert_eq!(clear.fresh(), CONFIRM_MIN as usize);
-    // Nor is what the work does not suffice for: a run is 10 ns of it.
+    // Without enough work it has fewer: a run is 10 ns of it.
     for seed in 0..100 {
         let confirming = Duration::from_ns(500);
         let a = run(&[0.0, 0.25, 0.0, 0.0], 0.25, &Rules { seed, rounds: Some(1), confirming, ..RULES });
