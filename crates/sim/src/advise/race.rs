@@ -5,8 +5,8 @@
 //!   round 1   3 seeds   a b c d e f g h     d, g: surely worse than the leader; e, h: in the worse half
 //!   round 2  +3         a b c   . f         …
 //!   round 3  +6         a b                 b is equal to a: settled, or the events are used up
-//!   confirmation        a and the base, as many fresh seeds as a has run; if that leaves the answer open,
-//!                       twice as many, up to 24
+//!   confirmation        a and the base, as many fresh seeds as a has run; while that leaves the answer open,
+//!                       twice as many, up to 24, or to 96 within the budget
 //! ```
 //!
 //! The first entrant is the *base*: it runs every seed, since everything is compared with it in pairs. No
@@ -26,9 +26,10 @@ pub const FIRST_SEEDS: u32 = 3;
 pub const ROUNDS_MAX: u32 = 5;
 /// The least fresh seeds of a confirmation: a t of 2.57, where three have one of 4.30.
 const CONFIRM_MIN: u32 = 6;
-/// The most, which is also where a confirmation ends that leaves the answer open: from 24 on, t hardly
-/// changes.
-pub const CONFIRM_MAX: u32 = 24;
+/// As many as a confirmation that leaves the answer open has, whatever they take.
+const CONFIRM_OPEN: u32 = 24;
+/// The most, if the budget allows them: intervals are half as wide.
+pub const CONFIRM_MAX: u32 = 96;
 /// If no more than this many are left, only evidence removes one.
 const KEPT: usize = 4;
 
@@ -63,8 +64,8 @@ pub struct Rules {
     pub rounds: Option<u32>,
     /// The most fresh seeds of the confirmation.
     pub fresh: u32,
-    /// The most work of the race and its confirmation at which the confirmation takes more fresh seeds than
-    /// the first.
+    /// The most work of the race and its confirmation, up to [`CONFIRM_OPEN`] fresh seeds; with more it is
+    /// `work`.
     pub confirming: Duration,
     /// The seed that the seeds of the runs are drawn from.
     pub seed: u64,
@@ -106,7 +107,7 @@ fn seeds_after(round: u32) -> u32 {
 /// The number of fresh seeds that confirm a race of `rounds` rounds.
 #[must_use]
 pub fn confirming(rounds: u32) -> u32 {
-    seeds_after(rounds).clamp(CONFIRM_MIN, CONFIRM_MAX)
+    seeds_after(rounds).clamp(CONFIRM_MIN, CONFIRM_OPEN)
 }
 
 /// Runs candidates with seeds: takes a candidate and a seed for each run, and returns the results in order.
@@ -181,7 +182,7 @@ impl Running<'_> {
             if self.race.rounds == most {
                 return Ok(());
             }
-            if rules.rounds.is_none() && self.next_costs(rules.fresh) > rules.work {
+            if rules.rounds.is_none() && self.next_costs(rules.fresh.min(CONFIRM_OPEN)) > rules.work {
                 self.race.end = End::Budget;
                 return Ok(());
             }
@@ -199,7 +200,8 @@ impl Running<'_> {
                 return Ok(());
             }
             let more = (2 * count).min(most) - count;
-            if self.race.work + self.costs(&finalists) * u64::from(more) > rules.confirming {
+            let bound = if count + more > CONFIRM_OPEN { rules.work } else { rules.confirming };
+            if self.race.work + self.costs(&finalists) * u64::from(more) > bound {
                 return Ok(());
             }
             count += more;
