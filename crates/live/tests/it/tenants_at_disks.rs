@@ -149,8 +149,7 @@ fn streams_of_several_tenants_lose_little_to_shorter_turns() {
 fn a_tenant_that_thinks_keeps_its_share_beside_a_stream() {
     for thinks in [MS, MS * 4] {
         for asks in [anywhere as fn(u64, &mut Chance) -> Ask, of_all_kinds] {
-            let tenants =
-                [Tenant { thinks: AT_ONCE, asks: in_order, ..ONE }, Tenant { thinks, asks, ..ONE }];
+            let tenants = [Tenant { thinks: AT_ONCE, asks: in_order, ..ONE }, Tenant { thinks, asks, ..ONE }];
             let run = |tenants: &[Tenant], set: Set| world("nas2020", LARGE, tenants, set).run(30, 20);
             show(&format!("a stream, and a pause of {thinks}, as in the lab"), &run(&tenants, as_before));
             let (both, alone) = (run(&tenants, live), run(&tenants[1..], live));
@@ -159,5 +158,28 @@ fn a_tenant_that_thinks_keeps_its_share_beside_a_stream() {
             assert!(longest(&both) <= MS * 250);
             assert!(both[1].done * 100 >= alone[0].done * 45, "{thinks}");
         }
+    }
+}
+
+/// The device does one command after the other, and had 31 trims before each read. Writes take as long there,
+/// and are not bounded: what a reader beside them gets is what it got beside trims.
+#[test]
+fn a_reader_does_not_wait_behind_many_trims_of_a_neighbour() {
+    let us = Duration::from_us;
+    let honest = Tenant { thinks: us(300), asks: |_, c| Ask::read(c.below(8192) << 12, 4096), ..ONE };
+    let run = |tenants: &[Tenant]| world("sata_ssd", SMALL, tenants, live).run(5, 1);
+    let beside = |asks| run(&[honest, Tenant { depth: 240, tasks: 8, thinks: us(35), asks, ..ONE }]);
+    let alone = &run(&[honest])[0];
+    let writes = beside(|_, _| Ask { op: Op::Write, ..Ask::read(0, 4096) });
+    let trims = beside(|_, _| Ask { op: Op::Discard, ..Ask::read(0, 4096) });
+    let zeroes = beside(|_, _| Ask { op: Op::Zero { may_discard: true }, ..Ask::read(0, 4096) });
+    for (name, got) in [("writes", &writes), ("trims", &trims), ("zeroes", &zeroes)] {
+        let (kept, p99, others) = (got[0].done * 100 / alone.done, got[0].p99(), got[1].done);
+        println!("beside {others} {name}: {kept} %, p99 {p99} of {}", alone.p99());
+    }
+    assert!(writes[0].p99() > alone.p99() * 4, "there is nothing to bound");
+    for got in [trims, zeroes] {
+        assert!(got[0].done * 100 >= alone.done * 80 && got[0].p99() <= alone.p99() * 2);
+        assert!(got[1].done * 100 >= writes[1].done * 90, "the bound costs its tenant little");
     }
 }

@@ -480,7 +480,10 @@ impl Bfq {
             let new = group.queues_pending == 0;
             self.groups_pending += u32::from(new);
             group.queues_pending += 1;
-            if new && !self.limits.turns_within.is_zero() && let Some(s) = self.in_service {
+            if new
+                && !self.limits.turns_within.is_zero()
+                && let Some(s) = self.in_service
+            {
                 self.share_turns(s);
             }
         }
