@@ -55,6 +55,11 @@ pub enum Op {
 }
 
 impl Op {
+    /// Whether it takes or gives back space, and moves no data.
+    pub(crate) const fn is_about_space(self) -> bool {
+        matches!(self, Self::Discard | Self::Zero { .. } | Self::Allocate { .. })
+    }
+
     /// Whether bytes of the file may differ afterwards.
     pub(crate) const fn changes(self) -> bool {
         !matches!(self, Self::Read | Self::Extents | Self::Flush)

@@ -38,6 +38,8 @@ pub(crate) enum Cause {
     Scheduler(LaneId),
     /// A write that was taken back, and that this bio must not overtake.
     Behind(usize),
+    /// The requests of the group about space that have been handed over, beside other groups.
+    Space(GroupId),
 }
 
 /// Where a lane waits.

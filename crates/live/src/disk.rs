@@ -443,8 +443,10 @@ impl Disk {
         settings.timeout = options.timeout.or(settings.timeout);
         limits.queue_depth = options.depth.unwrap_or_else(|| Depth::usual(facts.is_rotational, facts.queue));
         settings.adaptive_depth = options.depth.is_none() && emulation.is_none() && facts.can_adapt();
-        // With a head, a bound of a tenth made a program start half as fast beside new readers.
         limits.idle_for_quick_only = !options.idles_freely && !facts.is_rotational;
+        // Within a group, such a bound made a program start half as fast beside new readers.
+        limits.spares_groups = !options.idles_freely && facts.is_rotational;
+        limits.turns_within = Duration::from_ms(200);
         limits.one_youth = true;
         settings
     }

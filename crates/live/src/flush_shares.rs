@@ -18,7 +18,10 @@
 //!   device is mostly done by one commit.
 //! - Without others that are active there is no pause, and the pause ends when they are no longer. It is at
 //!   most [`MOST`].
-//! - Beside others, a group has at most [`SIDE_BY_SIDE`] flushes at the device.
+//! - Beside others, a group has at most [`SIDE_BY_SIDE`] flushes at the device, and hands over at most as many
+//!   requests at a time that take or give back space: trims, zeroes and allocations. What these take of a
+//!   device is not seen from their length, and a device that does one after the other has those before the
+//!   request of another group.
 //!
 //! Weights count level by level from the root, as in the schedulers; a group of a higher class counts as one
 //! of [`HIGHER`] times its weight, and one of a lower class not at all.
@@ -39,7 +42,8 @@ const AGAIN: Duration = Duration::from_ms(1);
 /// The longest pause.
 const MOST: Duration = Duration::from_secs(2);
 
-/// How many flushes a group has at the device at a time, beside others.
+/// How many flushes a group has at the device at a time, beside others; and how many requests about space it
+/// has handed over.
 const SIDE_BY_SIDE: u32 = 4;
 
 const HIGHER: u64 = 100;
@@ -52,6 +56,8 @@ struct Group {
     /// Its bios that are here, flushes apart, and when the last one left.
     bios: u32,
     left: Instant,
+    /// Its requests about space that have a tag.
+    spaces: u32,
     /// Flushes that it waits for, and when the last one was answered.
     asked: u32,
     answered: Instant,
@@ -92,6 +98,7 @@ impl FlushShares {
         let group = Group {
             bios: 0,
             left: never,
+            spaces: 0,
             asked: 0,
             answered: never,
             running: 0,
@@ -141,6 +148,25 @@ impl FlushShares {
     pub(crate) fn went(&mut self, group: GroupId) {
         let g = &mut self.groups[group.index()];
         (g.bios, g.left) = (g.bios - 1, self.now);
+    }
+
+    /// Whether a group may hand over a request about space; if not, when to ask again at the latest.
+    pub(crate) fn may_change_space(&mut self, groups: &Groups, group: GroupId) -> Result<(), Instant> {
+        if self.groups[group.index()].spaces < SIDE_BY_SIDE || self.others(groups, group) == 0 {
+            return Ok(());
+        }
+        // The others may have gone by then.
+        Err(self.now + AGAIN)
+    }
+
+    /// A request about space is handed over.
+    pub(crate) fn changes_space(&mut self, group: GroupId) {
+        self.groups[group.index()].spaces += 1;
+    }
+
+    /// It has its tag no more.
+    pub(crate) fn changed_space(&mut self, group: GroupId) {
+        self.groups[group.index()].spaces -= 1;
     }
 
     /// A group waits for a flush.

@@ -190,7 +190,12 @@ impl Display for Head<'_> {
         let starts: Vec<String> = l.actuators.starts().map(|s| s.0.to_string()).collect();
         write!(f, "{}", if starts.is_empty() { "-".to_owned() } else { starts.join(",") })?;
         write!(f, "{}", if l.idle_for_quick_only { " quick_idling=1" } else { "" })?;
-        writeln!(f, "{}", if l.one_youth { " one_youth=1" } else { "" })
+        write!(f, "{}", if l.one_youth { " one_youth=1" } else { "" })?;
+        write!(f, "{}", if l.spares_groups { " spares_groups=1" } else { "" })?;
+        match l.turns_within.as_ns() {
+            0 => writeln!(f),
+            ns => writeln!(f, " turns_within={ns}"),
+        }
     }
 }
 
@@ -380,10 +385,14 @@ fn read_limits(words: &mut Words<'_>) -> Result<Limits, String> {
     let mut limits = limits;
     // A recording of before they were there, or without them, has none of these.
     for word in words.0.by_ref() {
-        let wrong = || format!("limits: {word}: one of quick_idling=1 and one_youth=1");
+        let wrong = || {
+            format!("limits: {word}: one of quick_idling=1, one_youth=1, spares_groups=1 and turns_within=NS")
+        };
         match word.split_once('=').ok_or_else(wrong)? {
             ("quick_idling", "1") => limits.idle_for_quick_only = true,
             ("one_youth", "1") => limits.one_youth = true,
+            ("spares_groups", "1") => limits.spares_groups = true,
+            ("turns_within", ns) => limits.turns_within = Duration::from_ns(number(ns).ok_or_else(wrong)?),
             _ => return Err(wrong()),
         }
     }
@@ -691,6 +700,28 @@ mod tests {
             let event = Event::Tunables(Instant::EPOCH, config);
             assert_eq!(read_event(&event.to_string(), &catalogue()), Ok(event));
         }
+    }
+
+    #[test]
+    fn what_live_engines_change_in_the_limits_is_read_as_it_was_written() {
+        let turns_within = Duration::from_ms(200);
+        for limits in [
+            Limits::default(),
+            Limits { spares_groups: true, ..Limits::default() },
+            Limits { turns_within, ..Limits::default() },
+            Limits { idle_for_quick_only: true, one_youth: true, turns_within, ..Limits::default() },
+        ] {
+            let written = Head(&limits).to_string();
+            assert_eq!(limits_of(&written), Ok(limits), "{written}");
+        }
+        let wrong = Head(&Limits::default()).to_string().trim_end().to_owned() + " turns_within=x";
+        assert!(limits_of(&wrong).is_err_and(|said| said.contains("turns_within=NS")));
+    }
+
+    /// The limits in the second line of a recording.
+    fn limits_of(head: &str) -> Result<Limits, String> {
+        let line = head.lines().nth(1).and_then(|line| line.strip_prefix("limits "));
+        read_limits(&mut Words(line.expect("the limits").split_ascii_whitespace()))
     }
 
     #[test]

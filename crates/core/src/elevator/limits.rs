@@ -50,6 +50,15 @@ pub struct Limits {
     /// more, and costs its length and no time. Default false: the disk idles for all tasks for which the
     /// scheduler wants it to.
     pub idle_for_quick_only: bool,
+    /// Whether the disk, while requests of several groups are here, idles on purpose for no task but those
+    /// whose mean think time is known and at most a quarter of `slice_idle`, under a scheduler that looks at
+    /// this (BFQ). A change of `slice_idle` switches it off. A task that is not idled for takes the disk from
+    /// a task that had more. Default false.
+    pub spares_groups: bool,
+    /// If not zero: while requests of several groups are here, a slot under BFQ lasts at most this long
+    /// divided by the number of these groups, and at least 25 ms; what its queue's weight is raised by does
+    /// not make it longer. Default zero: a slot lasts as long as the scheduler's tunables say.
+    pub turns_within: Duration,
     /// Whether the tasks of a group other than the root are taken for one program: BFQ raises the weight of a
     /// new task only while the group is new itself, or was idle for long before. Default false.
     pub one_youth: bool,
@@ -122,6 +131,8 @@ impl Default for Limits {
             trace: 0,
             actuators: Actuators::default(),
             idle_for_quick_only: false,
+            spares_groups: false,
+            turns_within: Duration::ZERO,
             one_youth: false,
         }
     }

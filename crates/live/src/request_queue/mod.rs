@@ -131,6 +131,8 @@ pub struct RequestQueue<D> {
     /// `free`.
     tags: Vec<Option<Piece>>,
     came: Vec<u64>,
+    /// By tag: the group of a request that takes or gives back space.
+    about_space: Vec<Option<GroupId>>,
     free: Vec<Tag>,
     /// Room for those that an io gives back.
     freed: Vec<Tag>,
@@ -170,6 +172,7 @@ impl<D> RequestQueue<D> {
             elevators: SchedulerSwitch::new(settings.limits, config)?,
             tags: vec![None; usize::from(tags)],
             came: vec![0; usize::from(tags)],
+            about_space: vec![None; usize::from(tags)],
             free: (0..tags).rev().map(Tag).collect(),
             freed: Vec::new(),
             clients,

@@ -73,12 +73,22 @@ impl<D> RequestQueue<D> {
             return Some((Cause::Behind(piece.bio.slot), None));
         }
         if self.elevator().has_room(request) {
-            return None;
+            return self.obstacle_to_space(piece, request);
         }
         // A limit's end is known beforehand. That the scheduler has room shows only when it is asked again.
         let opens = self.elevator().room_at(request);
         let limit = Cause::Limit(request.group, request.op == request::Op::Read);
         Some((opens.map_or(Cause::Scheduler(lane), |_| limit), opens))
+    }
+
+    /// What stands in the way of a piece for which the elevator has room, if it takes or gives back space.
+    fn obstacle_to_space(&mut self, piece: &Piece, request: &Request) -> Option<(Cause, Option<Instant>)> {
+        if !piece.op.is_about_space() {
+            return None;
+        }
+        let groups = self.elevators.elevator().groups();
+        let open = self.flushes.shares().may_change_space(groups, request.group);
+        open.err().map(|again| (Cause::Space(request.group), Some(again)))
     }
 
     /// Whether the disk still has a write of the same place that was given up or taken back.
@@ -229,6 +239,10 @@ impl<D> RequestQueue<D> {
         let tag = self.free.pop().expect("checked before");
         self.serial += 1;
         self.came[tag.index()] = self.serial;
+        if piece.op.is_about_space() {
+            self.flushes.shares().changes_space(request.group);
+            self.about_space[tag.index()] = Some(request.group);
+        }
         self.tags[tag.index()] = Some(Piece { tag, ..piece });
         self.elevators.insert(now, tag, request, stays_alone(&piece));
     }
@@ -236,6 +250,9 @@ impl<D> RequestQueue<D> {
     pub(super) fn free(&mut self, tag: Tag) {
         debug_assert!(self.tags[tag.index()].is_some(), "freed twice");
         self.tags[tag.index()] = None;
+        if let Some(group) = self.about_space[tag.index()].take() {
+            self.flushes.shares().changed_space(group);
+        }
         self.free.push(tag);
     }
 }

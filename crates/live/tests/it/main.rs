@@ -17,6 +17,8 @@ mod flaky_disk;
 mod in_time;
 #[path = "../may_mount/mod.rs"]
 mod may_mount;
+#[path = "../modelled/mod.rs"]
+mod modelled;
 #[path = "../nbd_client/mod.rs"]
 mod nbd_client;
 #[path = "../scratch/mod.rs"]
@@ -52,4 +54,5 @@ mod nbd_unaligned;
 mod next_request;
 mod power_cut;
 mod request_queue;
+mod tenants_at_disks;
 mod vhost;

@@ -638,49 +638,69 @@ fn resident() -> u64 {
     pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
+/// A MiB for each reply, and the replies of a client.
+const LARGE: usize = 1 << 20;
+const LARGE_EACH: u64 = 16;
+
+/// While others need the memory, the server hangs up on a client that reads nothing for this long.
+const UNREAD_MAX: Duration = Duration::from_secs(4);
+
 /// Forty clients ask for 16 MiB each, by a MiB, and read nothing. Their replies take no more memory than all
-/// together may have. Then they read, and each gets everything.
+/// together may have. Then they read, all at once, and each gets everything.
 #[test]
 fn replies_that_nobody_reads_are_bounded_whoever_copies_them() {
-    const LEN: usize = 1 << 20;
-    const EACH: u64 = 16;
-    for place in Place::all() {
-        std::fs::write(place.file(), pattern(SIZE as usize, 3)).unwrap();
-        let server = with_workers(&place, 4);
-        let before = resident();
-        let mut clients: Vec<UnixStream> = (0..40)
-            .map(|_| {
-                let mut socket = place.client();
-                let asked: Vec<u8> =
-                    (0..EACH).flat_map(|i| request(0, i, i % 8 * LEN as u64, LEN as u32)).collect();
-                socket.write_all(&asked).unwrap();
-                socket
-            })
-            .collect();
-        // Until no more is read.
-        let (mut reads, mut still) = (0, 0);
-        while still < 5 {
-            std::thread::sleep(Duration::from_millis(50));
-            let now = server.stats()[0].1.reads;
-            still = if now == reads { still + 1 } else { 0 };
-            reads = now;
+    in_time(|| Place::all().for_each(|place| holds_back_what_is_not_read(&place)));
+}
+
+fn holds_back_what_is_not_read(place: &Place) {
+    let all = pattern(SIZE as usize, 3);
+    std::fs::write(place.file(), &all).unwrap();
+    let server = with_workers(place, 4);
+    let before = resident();
+    let clients: Vec<UnixStream> = (0..40)
+        .map(|_| {
+            let mut socket = place.client();
+            let one = |i| request(0, i, i % 8 * LARGE as u64, LARGE as u32);
+            socket.write_all(&(0..LARGE_EACH).flat_map(one).collect::<Vec<u8>>()).unwrap();
+            socket
+        })
+        .collect();
+    let asked = Instant::now();
+    // Until no more is read.
+    let (mut reads, mut still) = (0, 0);
+    while still < 5 {
+        std::thread::sleep(Duration::from_millis(50));
+        let now = server.stats()[0].1.reads;
+        still = if now == reads && now > 0 { still + 1 } else { 0 };
+        reads = now;
+        assert!(asked.elapsed() < Duration::from_secs(60), "{reads} replies, and no end");
+    }
+    let grown = resident().saturating_sub(before) >> 20;
+    assert!(grown < 512, "{grown} MiB for {reads} replies");
+    assert!(reads < 40 * LARGE_EACH, "all {reads} replies wait: nothing was held back");
+    std::thread::scope(|scope| {
+        let readers: Vec<_> =
+            clients.iter().map(|socket| scope.spawn(|| reads_everything(socket, &all, asked))).collect();
+        for reader in readers {
+            reader.join().unwrap_or_else(|why| std::panic::resume_unwind(why));
         }
-        let grown = resident().saturating_sub(before) >> 20;
-        assert!(grown < 512, "{grown} MiB for {reads} replies");
-        assert!(reads < 40 * EACH, "all {reads} replies wait: nothing was held back");
-        let (all, mut got) = (pattern(SIZE as usize, 3), vec![0; LEN]);
-        for socket in &mut clients {
-            let mut seen = [false; EACH as usize];
-            for _ in 0..EACH {
-                let (error, i) = reply(socket);
-                assert!(
-                    error == 0 && !std::mem::replace(&mut seen[i as usize], true),
-                    "{error}, {i} once more"
-                );
-                socket.read_exact(&mut got).unwrap();
-                assert!(got == all[(i as usize % 8) * LEN..][..LEN], "{i}: other data");
-            }
-        }
-        let _ = server.stop();
+    });
+    let _ = server.stop();
+}
+
+/// Reads all replies of a client that has read nothing since `asked`. The server may have hung up on it only
+/// if it took longer than it may.
+fn reads_everything(mut socket: &UnixStream, all: &[u8], asked: Instant) {
+    let (mut seen, mut got, mut last) = ([false; LARGE_EACH as usize], vec![0; LARGE], asked);
+    for _ in 0..LARGE_EACH {
+        let unread = last.elapsed();
+        let heard = nbd_client::hear(&mut socket).and_then(|heard| Ok((heard, socket.read_exact(&mut got)?)));
+        let Ok(((error, i), ())) = heard else {
+            assert!(last.elapsed() >= UNREAD_MAX, "{heard:?}, after {unread:?} without a read");
+            return timely(false, format!("a client reads within {UNREAD_MAX:?}"));
+        };
+        last = Instant::now();
+        assert!(error == 0 && !std::mem::replace(&mut seen[i as usize], true), "{error}, {i} once more");
+        assert!(got == all[(i as usize % 8) * LARGE..][..LARGE], "{i}: other data");
     }
 }

@@ -32,6 +32,8 @@ pub(crate) fn limits(chance: &mut Chance) -> Limits {
         actuators: Actuators::at(&[Sector(100), Sector(20_000)][..*chance.pick(&[0, 0, 0, 1, 2])]),
         idle_for_quick_only: chance.percent(40),
         one_youth: chance.percent(20),
+        spares_groups: chance.percent(20),
+        turns_within: Duration::from_ms(if chance.percent(20) { chance.below(400) } else { 0 }),
     }
 }
 

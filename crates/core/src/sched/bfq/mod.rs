@@ -201,8 +201,9 @@ pub struct Bfq {
     last_completion: Option<Instant>,
     slot_start: Instant,
     idle_start: Instant,
-    /// See [`Limits::idle_for_quick_only`].
-    idles_for_quick_only: bool,
+    /// Whether the disk idles for fewer queues than the tunables say: see [`Limits::idle_for_quick_only`] and
+    /// [`Limits::spares_groups`].
+    idles_less: bool,
     idle_timer: Option<Instant>,
     slots_seen: u32,
     /// Sectors at peak rate within `timeout_sync`.
@@ -820,7 +821,7 @@ impl Bfq {
             last_completion: None,
             slot_start: Instant::EPOCH,
             idle_start: Instant::EPOCH,
-            idles_for_quick_only: limits.idle_for_quick_only,
+            idles_less: limits.idle_for_quick_only || limits.spares_groups,
             idle_timer: None,
             slots_seen: 0,
             bmax_now: DEFAULT_BUDGET,

@@ -37,7 +37,7 @@ impl Bfq {
         }
         let idles = |c: &Config| (c.slice_idle, c.strict_guarantees);
         if idles(&old) != idles(&config) {
-            self.idles_for_quick_only = false;
+            self.idles_less = false;
         }
         if !config.low_latency || old.wr_coeff != config.wr_coeff {
             self.end_all_raising(cx);

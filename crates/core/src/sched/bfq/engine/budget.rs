@@ -175,7 +175,8 @@ impl Bfq {
         if time < BRIEF {
             // Where the disk does not idle for it, each of its requests has a slot of its own: if that
             // counted for more than it took, a task that thinks would have a request in each slot of others.
-            return (self.is_seeky(q) && !self.idles_for_quick_only, self.setting.brief_counts_as);
+            let counts = !(self.idles_less && self.limits.idle_for_quick_only);
+            return (self.is_seeky(q) && counts, self.setting.brief_counts_as);
         }
         let slow =
             if time > TELLING { self.hierarchy.service(q) < self.bmax_now / 2 } else { self.is_seeky(q) };

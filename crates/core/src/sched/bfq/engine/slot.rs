@@ -33,6 +33,9 @@ use crate::units::{Duration, GroupId, Instant, Sector, Sectors};
 //= docs/reference/bfq.md#73-from-idle-to-busy
 const BURST_EXIT: Duration = Duration::from_secs(10);
 
+/// A slot lasts for so long at least, however many groups there are: a few random reads of a disk.
+const SLOT_LEAST: Duration = Duration::from_ms(25);
+
 /// What to do about the queue in service.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Verdict {
@@ -149,6 +152,24 @@ impl Bfq {
         queue.fifo_checked = false;
         queue.slot_deadline = deadline;
         queue.waits_since = deadline;
+        if !self.limits.turns_within.is_zero() {
+            self.share_turns(q);
+        }
+    }
+
+    /// The slot of `q`, which is in service, ends in time for the other groups that have requests.
+    #[inline(never)]
+    fn share_turns(&mut self, q: QueueId) {
+        if self.groups_pending < 2 {
+            return;
+        }
+        let part = self.limits.turns_within / u64::from(self.groups_pending);
+        let deadline = self.slot_start + part.max(SLOT_LEAST);
+        let queue = &mut self.queues[q];
+        if deadline < queue.slot_deadline {
+            queue.slot_deadline = deadline;
+            queue.waits_since = deadline;
+        }
     }
 }
 
@@ -335,8 +356,9 @@ impl Bfq {
 
     /// Whether `q`, which became busy, takes the disk away from `s`. That is part of making the disk
     /// responsive: without raising, slots end by themselves. On a disk that
-    /// [idles for quick tasks only](crate::Limits::idle_for_quick_only), a queue that has requests loses it
-    /// to one that is before it in virtual time.
+    /// [idles for quick tasks only](crate::Limits::idle_for_quick_only), or
+    /// [spares other groups](crate::Limits::spares_groups), a queue that has requests loses it to one that is
+    /// before it in virtual time.
     fn preempts(&self, q: QueueId, s: QueueId, resumes: bool) -> bool {
         let Setting { preempts, decides, .. } = self.setting;
         if !preempts || !decides || !self.hierarchy.may_preempt() {
@@ -348,7 +370,8 @@ impl Bfq {
 
     /// Whether it is better to keep the disk for `s`, which has it, than to turn to another queue.
     fn keeps_disk(&self, s: QueueId) -> bool {
-        if self.idles_for_quick_only { self.is_empty(s) && self.will_idle(s) } else { self.better_to_idle(s) }
+        let less = self.idles_less && self.limits.idle_for_quick_only || self.spares_groups();
+        if less { self.is_empty(s) && self.will_idle(s) } else { self.better_to_idle(s) }
     }
 
     /// `q` is among those that want the disk.
@@ -454,8 +477,15 @@ impl Bfq {
     pub(crate) fn count(&mut self, q: QueueId) {
         if !core::mem::replace(&mut self.queues[q].pending_counted, true) {
             let group = &mut self.groups[self.hierarchy.group(q)];
-            self.groups_pending += u32::from(group.queues_pending == 0);
+            let new = group.queues_pending == 0;
+            self.groups_pending += u32::from(new);
             group.queues_pending += 1;
+            if new
+                && !self.limits.turns_within.is_zero()
+                && let Some(s) = self.in_service
+            {
+                self.share_turns(s);
+            }
         }
         self.count_weight(q);
     }

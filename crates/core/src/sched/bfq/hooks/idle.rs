@@ -7,8 +7,12 @@ use crate::sched::bfq::view::QueueId;
 use crate::units::{Class, Duration, Sectors};
 
 /// A task whose mean think time is known, and at most this, is idled for even where the disk
-/// [idles for no other](crate::Limits::idle_for_quick_only); for twice as long at most.
+/// [idles for no other](crate::Limits::idle_for_quick_only); for twice as long at most. Where it
+/// [spares other groups](crate::Limits::spares_groups) it is a quarter of `slice_idle`.
 const QUICK: Duration = Duration::from_us(200);
+
+/// After this time, the think time of an I/O-bound task that sends one request after the other is known.
+const KNOWN_AFTER: Duration = Duration::from_ms(200);
 
 /// A queue, as the rule looks at it.
 #[derive(Clone, Copy)]
@@ -132,25 +136,36 @@ impl Bfq {
     /// For how long it may idle for `q`, if it would for `wanted`; `None`: not at all.
     #[inline(always)]
     pub(crate) fn idle_allowed(&self, q: QueueId, wanted: Duration) -> Option<Duration> {
-        if self.idles_for_quick_only { self.idle_if_quick(q, wanted) } else { Some(wanted) }
+        if self.idles_less { self.idle_if_earned(q, wanted) } else { Some(wanted) }
     }
 
     /// To wait for a task that sends its next request at once costs a small part of a request, and keeps the
-    /// weights and the order of streams.
+    /// weights and the order of streams. With a head, a request takes longer, and so may a task's thought.
     #[cold]
     #[inline(never)]
-    fn idle_if_quick(&self, q: QueueId, wanted: Duration) -> Option<Duration> {
-        if self.setting.strict {
+    fn idle_if_earned(&self, q: QueueId, wanted: Duration) -> Option<Duration> {
+        let spares = self.spares_groups();
+        if self.setting.strict || !self.limits.idle_for_quick_only && !spares {
             return Some(wanted);
         }
-        self.queues[q].past.thinks_within(QUICK).then_some(wanted.min(QUICK * 2))
+        let longest = if spares { QUICK.max(self.setting.slice_idle / 4) } else { QUICK };
+        let Queue { past, in_flight, created, .. } = &self.queues[q];
+        // The think time of a task that always has something to do is never measured.
+        let several = *in_flight > 1 || *in_flight > 0 && *created + KNOWN_AFTER < self.slot_start;
+        let greedy = spares && several && past.is_io_bound() && !past.thinks_longer_than(longest);
+        (greedy || past.thinks_within(longest)).then_some(wanted.min(longest * 2))
+    }
+
+    /// Whether the disk idles only for tasks that make up for it, as several groups have requests.
+    pub(crate) fn spares_groups(&self) -> bool {
+        self.idles_less && self.limits.spares_groups && self.groups_pending > 1
     }
 
     /// Whether the disk is to idle for `q`, which has nothing to send, now or when its requests at the device
     /// are done, and may. If it may not, it is not kept from others before either.
     #[inline(always)]
     pub(crate) fn will_idle(&self, q: QueueId) -> bool {
-        self.better_to_idle(q) && (!self.idles_for_quick_only || self.may_idle(q))
+        self.better_to_idle(q) && (!self.idles_less || self.may_idle(q))
     }
 
     #[cold]
