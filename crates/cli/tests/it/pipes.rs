@@ -160,7 +160,8 @@ fn a_trace_that_was_cut_is_not_taken_for_a_whole_one() {
 fn what_cannot_be_read_from_a_pipe_is_said_with_what_would_be_right() {
     let run = ["run", "-"];
     let mut tar = vec![b'a'; 600];
-    (tar[257..262].copy_from_slice(b"ustar"), tar.push(0xff));
+    tar[257..262].copy_from_slice(b"ustar");
+    tar.push(0xff);
     assert!(refusal(&run, &tar).contains("is a tar archive: take the trace out first"));
     assert!(refusal(&run, b"PK\x03\x04\xff\xfe.").contains("is a zip archive: take the trace out first"));
     let said = refusal(&run, b"\x17\x08\x44tracing6\0\xff\xfe");
