@@ -214,7 +214,9 @@ impl Format {
             return Err("is a zip archive: take the trace out first, as in `unzip -p FILE`".to_owned());
         }
         if head.starts_with(b"\x17\x08\x44tracing") {
-            return Err("is trace-cmd's own file: write `trace-cmd report FILE > TEXT`, and name TEXT".to_owned());
+            return Err(
+                "is trace-cmd's own file: write `trace-cmd report FILE > TEXT`, and name TEXT".to_owned()
+            );
         }
         if head.starts_with(b"PERFILE2") || head.starts_with(b"2ELIFREP") {
             return Err("is perf's own file: write `perf script -i FILE > TEXT`, and name TEXT".to_owned());
