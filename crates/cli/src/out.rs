@@ -272,6 +272,15 @@ impl Progress {
         progress
     }
 
+    /// As [`Progress::new`], for a pipe whose length nothing tells: says how many bytes have been read.
+    pub(crate) fn piped() -> Self {
+        let progress = Self::new("reading the trace");
+        if let Ok(style) = ProgressStyle::with_template("{msg} {binary_bytes}") {
+            progress.0.set_style(style);
+        }
+        progress
+    }
+
     /// Says what is being done now.
     pub(crate) fn say(&self, what: String) {
         self.0.set_message(what);

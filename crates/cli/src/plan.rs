@@ -1,9 +1,7 @@
 //! Turns arguments into a plan: reads files, resolves names, checks values.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 use fairhead_core::Duration;
 use fairhead_device::{DeviceParams, preset_names};
@@ -21,9 +19,9 @@ use crate::error::CliError;
 use crate::files;
 use crate::out;
 use crate::out::Progress;
+use crate::pipe::{self, Piped};
 use crate::replay;
 use crate::schedulers::choose_scheduler;
-use crate::stdin;
 use crate::workloads;
 
 /// What the arguments mean.
@@ -197,9 +195,8 @@ pub(crate) fn read_jobs(
     replay: &ReplayArgs,
     runtime: Option<&str>,
 ) -> Result<JobFile, CliError> {
-    let is_file = |p: &&Path| *p != Path::new(stdin::NAME);
-    let jobs = match path.filter(is_file).filter(|p| replay::is_trace(p)) {
-        Some(path) => replay::jobs(path, replay),
+    let jobs = match path.map(trace_at).transpose()?.flatten() {
+        Some(source) => replay::jobs(source, replay),
         None if replay::is_given(replay) => {
             let wrong =
                 "the options --replay… need a TRACE; in a job file write read_iolog=FILE and fh_replay=…";
@@ -210,15 +207,29 @@ pub(crate) fn read_jobs(
     with_their_files(jobs, runtime)
 }
 
+/// The trace that is at a path, if it is one: in a file, or in a pipe.
+fn trace_at(path: &Path) -> Result<Option<Source>, CliError> {
+    if !pipe::is_pipe(path) {
+        return Ok(replay::is_trace(path).then(|| Source::File(path.to_owned())));
+    }
+    Ok(match pipe::read(path)? {
+        Piped::Trace(kept) => Some(Source::Kept(kept)),
+        Piped::Text(_) => None,
+    })
+}
+
 /// Jobs with the disks and traces that they name, which have been read to their ends.
 fn with_their_files(mut jobs: JobFile, runtime: Option<&str>) -> Result<JobFile, CliError> {
     let runtime = runtime.map(|t| positive_time("--runtime", t)).transpose()?;
     let misuse = |e: job::JobError| CliError::Misuse(e.to_string());
-    let sources = jobs.jobs.iter().filter_map(|j| j.replay.as_ref()).map(|r| &r.source);
-    sources.for_each(|s| match s {
-        Source::File(path) => files::will_read(path),
-        Source::Bytes(..) => {}
-    });
+    for replay in jobs.jobs.iter_mut().filter_map(|j| j.replay.as_mut()) {
+        let Source::File(path) = &replay.source else { continue };
+        if pipe::is_pipe(path) {
+            replay.source = Source::Kept(pipe::trace(path)?);
+        } else {
+            files::will_read(path);
+        }
+    }
     jobs.read_disks(|name| choose_disk(name).map(|d| d.1).map_err(|e| e.to_string())).map_err(misuse)?;
     jobs.read_traces(|file| read_up_to(Path::new(file), job::TRACE_BYTES_MAX)).map_err(misuse)?;
     let progress = Progress::timed("reading the trace");
@@ -237,19 +248,15 @@ fn parse_jobs(path: Option<&Path>, host: Option<&Host>) -> Result<JobFile, CliEr
     let Some(path) = path else {
         return job::parse(WORKLOADS[0].text, WORKLOADS[0].name).map_err(misuse);
     };
-    if path == Path::new(stdin::NAME) {
+    if path == Path::new(pipe::STDIN) {
         let include = |name: &str| included(Path::new(""), name);
         let around =
             Surroundings { variable: &|name| std::env::var(name).ok(), include: Some(&include), host };
-        return job::parse_bytes(stdin::job()?, stdin::SHOWN, &around).map_err(misuse);
+        return job::parse_bytes(&pipe::text(path)?, pipe::STDIN_SHOWN, &around).map_err(misuse);
     }
     let name = path.to_string_lossy();
     let is_device = path.metadata().is_ok_and(|m| m.file_type().is_block_device());
     let bytes = if path.exists() && !is_device { read(path)? } else { Vec::new() };
-    if replay::is_trace_in_a_pipe(path, &bytes) {
-        let wrong = "is a trace in a pipe; a trace is read more than once, so write it to a file first";
-        return Err(CliError::Misuse(format!("{name}: {wrong}")));
-    }
     if let Some(disk) = disk_of_this_machine(path) {
         return Err(CliError::Misuse(format!(
             "'{name}' is a disk, not a job; fairhead advise --record 60s /dev/{disk} records what it does"
@@ -287,21 +294,12 @@ fn included(job_file: &Path, name: &str) -> Result<Vec<u8>, String> {
     read_up_to(path, job::BYTES_MAX)
 }
 
-/// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse. What a
-/// pipe had is kept: a question may look at its jobs twice.
+/// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    static PIPES: Mutex<BTreeMap<PathBuf, Vec<u8>>> = Mutex::new(BTreeMap::new());
-    let read = || read_up_to(path, job::BYTES_MAX).map_err(CliError::Misuse);
-    if path.metadata().is_ok_and(|m| m.is_file()) {
-        return read();
+    if pipe::is_pipe(path) {
+        return pipe::text(path);
     }
-    let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(bytes) = pipes.get(path) {
-        return Ok(bytes.clone());
-    }
-    let bytes = read()?;
-    pipes.insert(path.to_owned(), bytes.clone());
-    Ok(bytes)
+    read_up_to(path, job::BYTES_MAX).map_err(CliError::Misuse)
 }
 
 /// The bytes of a file, `max` and one more at most.

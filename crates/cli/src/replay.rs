@@ -14,38 +14,34 @@ use crate::out::Progress;
 use crate::workloads;
 
 /// How much of a file tells what it is.
-const HEAD_BYTES: u64 = 64 << 10;
+pub(crate) const HEAD_BYTES: u64 = 64 << 10;
 
-/// Whether the path is a trace's: by its content. A job file's first line that is no comment begins a
-/// section; all formats of traces begin otherwise. A name that is no file may be that of a set of blktrace,
+/// Whether the path is a trace's: by its content. A name that is no file may be that of a set of blktrace,
 /// unless it is a workload's.
 pub(crate) fn is_trace(path: &Path) -> bool {
     let is_file = path.metadata().map(|m| m.is_file());
     match is_file {
         Err(_) => workloads::find(&path.to_string_lossy()).is_none() && fairhead_trace::open(path).is_ok(),
-        // What is read of a pipe is gone.
         Ok(false) => false,
         Ok(true) => {
             let mut head = Vec::new();
             let read = File::open(path).and_then(|f| f.take(HEAD_BYTES).read_to_end(&mut head));
-            // A file that is neither is treated as a job file, unless it is not text.
-            let is_binary = std::str::from_utf8(&head).is_err_and(|e| e.error_len().is_some());
-            read.is_ok()
-                && !is_marked_utf16(&head)
-                && !begins_section(&head)
-                && (is_binary || fairhead_trace::open(path).is_ok())
+            read.is_ok() && begins_trace(&head, || fairhead_trace::open(path).is_ok())
         }
     }
 }
 
-/// Whether these bytes of a pipe are a trace.
-pub(crate) fn is_trace_in_a_pipe(path: &Path, bytes: &[u8]) -> bool {
-    path.metadata().is_ok_and(|m| !m.is_file()) && are_of_a_trace(bytes)
+/// Whether what a pipe begins with is a trace's beginning.
+pub(crate) fn begins_trace_in_pipe(head: &[u8]) -> bool {
+    begins_trace(head, || fairhead_trace::read("", Cursor::new(head.to_vec())).is_ok())
 }
 
-/// Whether these bytes are a trace's, by the rule of [`is_trace`].
-pub(crate) fn are_of_a_trace(bytes: &[u8]) -> bool {
-    !begins_section(bytes) && fairhead_trace::read("", Cursor::new(bytes.to_vec())).is_ok()
+/// Whether a trace begins so, of a format that `is_known`. A job file's first line that is no comment begins
+/// a section; all formats of traces begin otherwise.
+fn begins_trace(head: &[u8], is_known: impl FnOnce() -> bool) -> bool {
+    // What is neither is treated as a job file, unless it is not text.
+    let is_binary = std::str::from_utf8(head).is_err_and(|e| e.error_len().is_some());
+    !is_marked_utf16(head) && !begins_section(head) && (is_binary || is_known())
 }
 
 /// Whether it is a text of 16 bits that an editor has marked so, which the reader of job files names.
@@ -67,7 +63,8 @@ pub(crate) fn is_given(args: &ReplayArgs) -> bool {
 }
 
 /// The jobs of a trace, before it has been read.
-pub(crate) fn jobs(path: &Path, args: &ReplayArgs) -> JobFile {
+pub(crate) fn jobs(source: Source, args: &ReplayArgs) -> JobFile {
+    let path = source.name();
     let mut options = Options {
         mode: match args.replay {
             None => Mode::Auto,
@@ -85,10 +82,10 @@ pub(crate) fn jobs(path: &Path, args: &ReplayArgs) -> JobFile {
     };
     options.speed_pct = args.replay_time_scale.unwrap_or(options.speed_pct);
     options.clients_max = args.replay_clients.unwrap_or(options.clients_max);
-    let mut jobs = JobFile::of_trace(&path.to_string_lossy(), Source::File(path.to_owned()), options);
+    let mut jobs = JobFile::of_trace(&path, source, options);
     for job in &mut jobs.jobs {
         job.iodepth = args.replay_depth.unwrap_or(job.iodepth);
-        if let Some(name) = path.file_name() {
+        if let Some(name) = Path::new(&path).file_name() {
             job.name = name.to_string_lossy().into_owned();
         }
     }

@@ -17,6 +17,8 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
         seed: args.seed,
         threads: args.threads.count(),
         only: args.only.clone(),
+        // A file for other programs has all layouts of each row.
+        early: args.check && matches!(args.output.format, TableFormat::Human),
     };
     let file = args.output.file.as_deref();
     args.figures.as_deref().into_iter().for_each(files::will_read);

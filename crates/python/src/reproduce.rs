@@ -206,7 +206,8 @@ pub(crate) fn reproduce(
             What::Sources(chosen.map_err(Error::new_err)?.concat())
         }
     };
-    let options = Options { layouts, seed, threads: threads.unwrap_or_else(parallel::available), only };
+    let options =
+        Options { layouts, seed, threads: threads.unwrap_or_else(parallel::available), only, early: false };
     let (stop, answer) = (AtomicBool::new(false), Mutex::new(None));
     std::thread::scope(|scope| {
         let (sender, receiver) = channel();

@@ -2,7 +2,7 @@
 //!
 //! [`open`] takes a file of any known format, compressed or not, detects the format from its first bytes, and
 //! returns an iterator over [`Record`]s in order of time, the [`Trace`]. [`read`] does it for bytes from any
-//! source.
+//! source; [`Kept`] is for bytes that can be had once only, as those of a pipe, and are needed more often.
 //!
 //! ```
 //! let csv = "128166372003061629,src1,0,Write,8192,4096,153\n128166372003061639,src1,0,Read,0,512,60\n";
@@ -42,7 +42,9 @@ mod events;
 mod fields;
 mod flushes;
 pub mod format;
+mod kept;
 mod lines;
+mod pages;
 mod reader;
 mod record;
 mod reorder;
@@ -56,6 +58,7 @@ mod writer;
 pub use error::{Place, TraceError};
 pub use event::{Action, Event};
 pub use format::Format;
+pub use kept::Kept;
 pub use reader::{Trace, files_of, open, read, read_as, read_set};
 pub use record::{DeviceId, Flags, NAMES_MAX, Names, Notes, Op, Record};
 pub use summary::{OpSummary, SizeCount, Summary};

@@ -25,6 +25,7 @@ use crate::format::tencent::Tencent;
 use crate::format::vscsi::Vscsi;
 use crate::format::{Format, LineParser};
 use crate::lines::Lines;
+use crate::pages;
 use crate::record::{Names, Notes, Op, Record};
 use crate::reorder::{Reorder, Timed};
 use crate::unpack::{peek, unpack};
@@ -109,6 +110,7 @@ impl Timed for Record {
 enum Source {
     Records(Box<dyn Records>, Reorder<Record>),
     Events(Box<dyn Events>, Reorder<Event>, Box<Assembler>),
+    Kept(pages::Records),
 }
 
 /// A trace that is being read: an iterator over its requests in order of time.
@@ -138,15 +140,15 @@ pub struct Trace {
     size: u64,
 }
 
-/// A file that counts the bytes read from it.
-struct Counted {
-    file: File,
+/// An input that counts the bytes read from it.
+struct Counted<R> {
+    input: R,
     read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.file.read(buffer)?;
+        let n = self.input.read(buffer)?;
         self.read.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
@@ -169,7 +171,7 @@ pub fn open(path: &Path) -> Result<Trace, TraceError> {
             return Err(cannot("is a directory; a trace is a file".to_owned()));
         }
         size += metadata.map_or(0, |m| m.len());
-        inputs.push((name, Box::new(Counted { file, read: Arc::clone(&count) })));
+        inputs.push((name, Box::new(Counted { input: file, read: Arc::clone(&count) })));
     }
     Ok(Trace { size, read: count, ..read_set(inputs)? })
 }
@@ -198,6 +200,36 @@ pub fn read(name: &str, input: impl Read + 'static) -> Result<Trace, TraceError>
     read_set(vec![(name.to_owned(), Box::new(input))])
 }
 
+/// An input that tells its last byte; `u64::MAX` before the first.
+struct Ended<R> {
+    input: R,
+    last: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Ended<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.input.read(buffer)?;
+        if let Some(last) = buffer[..n].last() {
+            self.last.store(u64::from(*last), Ordering::Relaxed);
+        }
+        Ok(n)
+    }
+}
+
+/// Reads a trace from a pipe, with its progress; and, once it has been read to its end, the last byte of what
+/// was unpacked.
+pub(crate) fn piped(name: &str, input: impl Read + 'static) -> Result<(Trace, Arc<AtomicU64>), TraceError> {
+    let (read_so_far, last) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(u64::MAX)));
+    let input = unpack(Box::new(Counted { input, read: Arc::clone(&read_so_far) }))
+        .map_err(|e| cannot_be_read(name, &e))?;
+    let trace = read(name, Ended { input, last: Arc::clone(&last) })?;
+    Ok((Trace { read: read_so_far, ..trace }, last))
+}
+
+fn cannot_be_read(name: &str, e: &std::io::Error) -> TraceError {
+    TraceError { file: name.to_owned(), place: Place::File, message: format!("cannot be read: {e}") }
+}
+
 /// Reads a trace in the given format, without detecting it. `name` appears in error messages.
 ///
 /// # Errors
@@ -211,11 +243,7 @@ pub fn read(name: &str, input: impl Read + 'static) -> Result<Trace, TraceError>
 /// assert_eq!(trace.next().unwrap().unwrap().sectors, 16);
 /// ```
 pub fn read_as(format: Format, name: &str, input: impl Read + 'static) -> Result<Trace, TraceError> {
-    let input = unpack(Box::new(input)).map_err(|e| TraceError {
-        file: name.to_owned(),
-        place: Place::File,
-        message: format!("cannot be read: {e}"),
-    })?;
+    let input = unpack(Box::new(input)).map_err(|e| cannot_be_read(name, &e))?;
     Ok(Trace::new(format, source(format, name, input)))
 }
 
@@ -299,6 +327,11 @@ impl Trace {
         Self { format, source, names, notes, ended: false, error: None, origin: None, read, size: 0 }
     }
 
+    /// A trace that was read before and kept.
+    pub(crate) fn kept(format: Format, records: pages::Records, names: Names, notes: Notes) -> Self {
+        Self { names, notes, ..Self::new(format, Source::Kept(records)) }
+    }
+
     /// Returns the format of the trace.
     #[must_use]
     pub const fn format(&self) -> Format {
@@ -324,6 +357,7 @@ impl Trace {
         let late = match &self.source {
             Source::Records(_, order) => order.late(),
             Source::Events(_, order, _) => order.late(),
+            Source::Kept(_) => self.notes.late,
         };
         Notes { late, ..self.notes }
     }
@@ -334,6 +368,7 @@ impl Trace {
         let more = match &mut self.source {
             Source::Records(source, order) => source.next(names, notes).map(|r| r.map(|r| order.put(r))),
             Source::Events(source, order, _) => source.next(names, notes).map(|e| e.map(|e| order.put(e))),
+            Source::Kept(_) => Ok(None),
         };
         match more {
             Ok(Some(())) => {}
@@ -363,6 +398,12 @@ impl Trace {
                     }
                 }
                 Source::Records(..) => {}
+                Source::Kept(kept) => {
+                    return kept.next().unwrap_or_else(|e| {
+                        self.error = Some(e);
+                        None
+                    });
+                }
             }
             if !ended {
                 self.pull();

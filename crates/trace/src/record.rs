@@ -41,6 +41,14 @@ impl Flags {
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
+
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) const fn of_bits(bits: u8) -> Self {
+        Self(bits)
+    }
 }
 
 impl BitOr for Flags {

@@ -16,8 +16,8 @@ use super::{Cli, Command};
 #[derive(Debug, Args)]
 #[command(after_help = RUN_LEGEND)]
 pub(crate) struct RunArgs {
-    /// A fio job file, - for one on standard input, a built-in workload (`fairhead list workloads`), or a
-    /// recorded trace in any format that `fairhead trace` reads.
+    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format that
+    /// `fairhead trace` reads; - for a job file or trace on standard input.
     #[arg(value_name = "JOB|TRACE")]
     pub(crate) job: Option<PathBuf>,
     #[command(flatten)]
@@ -84,8 +84,8 @@ pub(crate) struct RunArgs {
 /// The load of the commands that need one.
 #[derive(Debug, Args)]
 pub(crate) struct Load {
-    /// A fio job file, - for one on standard input, a built-in workload (`fairhead list workloads`), or a
-    /// recorded trace in any format that `fairhead trace` reads.
+    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format that
+    /// `fairhead trace` reads; - for a job file or trace on standard input.
     #[arg(value_name = "JOB|TRACE")]
     pub(crate) job: PathBuf,
     #[command(flatten)]
@@ -465,7 +465,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "YEAR[,SETTING…]", requires = "figures")]
     pub(crate) host: Option<String>,
     /// List the known misses with their reasons, and fail (exit code 1) if a miss is new, worse than known,
-    /// or gone.
+    /// or gone. In the table, a row ends when its verdict is clear.
     #[arg(long)]
     pub(crate) check: bool,
     /// Run only the rows whose id contains this text.

@@ -2,9 +2,9 @@
 //!
 //! In the README and in `docs/`, a block fenced as `sh` is a list of commands, one per line. Lines that start
 //! with `fairhead` or `cargo run --release` run the binary under test, in the root of the repository, and
-//! must succeed; `printf`, which makes a file for them, runs as it is. Those whose output the documents show
-//! are run by `cargo xtask figures --check`. Other lines must be known here, so that no command goes stale
-//! unseen.
+//! must succeed; `printf`, which makes a file for them, runs as it is, and so does `gzip` before a pipe. Those
+//! whose output the documents show are run by `cargo xtask figures --check`. Other lines must be known here,
+//! so that no command goes stale unseen.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -75,6 +75,9 @@ fn run(place: &str, line: &str) {
     let script = match arguments(words) {
         Some(arguments) => format!("exec {} {arguments}", env!("CARGO_BIN_EXE_fairhead")),
         None if words.starts_with("printf ") => words.to_owned(),
+        None if words.starts_with("gzip -c ") => {
+            words.replace("| fairhead ", &format!("| exec {} ", env!("CARGO_BIN_EXE_fairhead")))
+        }
         None => panic!("{place}: no test runs '{line}'"),
     };
     // The documents put what they make where cargo does. What another build has kept there cannot be resumed.

@@ -192,9 +192,6 @@ fn a_job_file_comes_from_standard_input() {
         let out = place.piped(&["run", "-"], job);
         assert_eq!((out.status.code(), text(&out.stderr)), (Some(2), format!("fairhead: {line}\n")));
     }
-    let trace = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda close\n";
-    let out = place.piped(&["run", "-"], trace.as_bytes());
-    assert!(text(&out.stderr).contains("is a trace in a pipe"), "{}", text(&out.stderr));
 }
 
 /// Mistakes of people who use the program for the first time, and the line that each gets.

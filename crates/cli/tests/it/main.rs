@@ -53,6 +53,7 @@ mod mount_source;
 mod new_scheduler;
 mod packaging;
 mod pages;
+mod pipes;
 mod record;
 mod recordings;
 mod replay;

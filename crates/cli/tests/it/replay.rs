@@ -100,29 +100,6 @@ fn what_is_no_trace_and_no_job_is_told() {
     assert!(wrong.contains("has no completion times"), "{wrong}");
 }
 
-/// A pipe gives its bytes once; a job file may come from one, a trace may not.
-#[test]
-fn pipes_are_for_job_files() {
-    let from_pipe = |bytes: Vec<u8>| {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fairhead"))
-            .args(["run", "/dev/stdin", "--sched", "noop"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut pipe = child.stdin.take().unwrap();
-        std::io::Write::write_all(&mut pipe, &bytes).unwrap();
-        drop(pipe);
-        child.wait_with_output().unwrap()
-    };
-    assert!(from_pipe(b"[a]\nsize=1m\n".to_vec()).status.success());
-    let out = from_pipe(std::fs::read(golden("set.blktrace.0")).unwrap());
-    let said = String::from_utf8(out.stderr).unwrap();
-    assert!(said.contains("is a trace in a pipe; a trace is read more than once"), "{said}");
-    assert_eq!((out.status.code(), said.lines().count()), (Some(2), 1));
-}
-
 #[test]
 fn advise_takes_a_trace() {
     let folder = tempfile::tempdir().unwrap();

@@ -112,6 +112,29 @@ fn check_agrees_with_the_verdicts() {
     assert_eq!(errors.lines().filter(|l| l.contains(": published ")).count(), misses, "{errors}");
 }
 
+/// A row whose verdict is clear ends early with `--check`, in the table for people alone.
+#[test]
+fn a_check_runs_no_longer_than_it_takes_to_judge() {
+    let rows = ["bfq-v8-2016", "--only", "S-seq-xterm-bfq"];
+    let checked = |more: &[&str]| {
+        let out = reproduce(&[&rows[..], &["--check"], more].concat());
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let (early, whole) = (checked(&[]), text(&rows));
+    let verdict = |table: &str| {
+        let line = table.lines().find(|l| l.starts_with("R004-S-seq-xterm-bfq ")).unwrap();
+        line.split_whitespace().last().unwrap().to_owned()
+    };
+    assert_eq!((verdict(&early), verdict(&whole)), ("ok".to_owned(), "ok".to_owned()));
+    let note = early.lines().find_map(|l| l.strip_prefix("note: ")?.split_once(" of 16 runs: "));
+    let made: u32 = note.unwrap_or_else(|| panic!("{early}")).0.parse().unwrap();
+    assert!((3..16).contains(&made) && early.contains("; mean of up to 16 layouts, seed 1\n"), "{early}");
+    assert!(!whole.contains(" of 16 runs: ") && whole.contains("; mean of 16 layouts, seed 1\n"), "{whole}");
+    let json = ["--output-format", "json"];
+    assert_eq!(checked(&json), text(&[&rows[..], &json].concat()));
+}
+
 #[test]
 fn an_idle_start_has_no_published_time() {
     let rows = ["bfq-v8-2016", "--layouts", "1", "--only", "S-idle-xterm-noop", "--output-format", "json"];

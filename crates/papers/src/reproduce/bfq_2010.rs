@@ -15,11 +15,10 @@
 //= docs/reference/benchmarks.md#3-start-up-latency
 
 use super::causes;
-use super::run_plain_rows;
 use super::{Bound, Column, Figure, Misses, Options, Published, Report, Row, Standing, ours, quotient};
 use fairhead_core::Duration;
 use fairhead_sim::Host;
-use fairhead_sim::metrics::{ClientStats, Outcome, Result};
+use fairhead_sim::metrics::{ClientStats, Outcome};
 
 const COMMANDS: [&str; 3] = ["bash", "xterm", "konsole"];
 const CFQ: [&str; 2] = ["cfq-2.6.33", "cfq-2.6.34"];
@@ -35,11 +34,10 @@ const BACKGROUNDS: [(&str, u32, u32, &str); 4] = [
     ("5r5w-rand", 5, 5, "rand"),
 ];
 
-pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-    let mut figures = run_plain_rows(&rows(), options, progress)?;
+pub(super) fn report(mut figures: Vec<Figure>, options: &Options) -> Report {
     let claimed: Vec<Figure> = claims().iter().filter_map(|c| c.figure(&figures)).collect();
     figures.extend(claimed);
-    let report = Report {
+    Report {
         source: "bfq-2010",
         title: "the announcement of BFQ (P. Valente, 2010)".into(),
         seed: options.seed,
@@ -52,8 +50,9 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         ],
         is_part: options.only.is_some(),
         unknown: vec![],
-    };
-    Ok(report.with_known(MISSES))
+        runs: None,
+    }
+    .with_known(MISSES)
 }
 
 /// Known misses: row, metric, relative error at 16 layouts from seed 1.
@@ -92,7 +91,7 @@ fn id(background: &str, command: &str, scheduler: &str) -> String {
     format!("R002-{background}-{command}-{scheduler}")
 }
 
-fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for background in BACKGROUNDS {
         for command in COMMANDS.into_iter().chain([NONE]) {

@@ -18,10 +18,9 @@
 //= docs/reference/hosts.md#application-start-up
 
 use super::causes;
-use super::run_plain_rows;
 use super::{Bound, Check, Column, Figure, Misses, Options, Published, Report, Row, Standing, Weight, ours};
 use fairhead_sim::Host;
-use fairhead_sim::metrics::{ClientStats, Outcome, Result};
+use fairhead_sim::metrics::{ClientStats, Outcome};
 
 /// The document's columns.
 const SCHEDULERS: [&str; 4] = ["bfq", "cfq", "deadline", "noop"];
@@ -61,10 +60,9 @@ const APPLICATIONS: [&str; 3] = ["xterm", "oowriter", "konsole"];
 /// Seconds after which a start-up is given up.
 const TIMEOUT: f64 = 60.0;
 
-pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-    let figures = run_plain_rows(&rows(), options, progress)?;
+pub(super) fn report(figures: Vec<Figure>, options: &Options) -> Report {
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
-    let report = Report {
+    Report {
         source: "bfq-v8-2016",
         title: "BFQ v8 against CFQ, deadline and noop on an SSD (P. Valente, 2016)".into(),
         seed: options.seed,
@@ -77,8 +75,9 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         ],
         is_part: options.only.is_some(),
         unknown: vec![],
-    };
-    Ok(report.with_known(MISSES))
+        runs: None,
+    }
+    .with_known(MISSES)
 }
 
 /// Known misses: row, metric, relative error at 16 layouts from seed 1.
@@ -93,7 +92,7 @@ const MISSES: Misses = &[
     ]),
 ];
 
-fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for (background, published) in THROUGHPUT {
         rows.extend(SCHEDULERS.iter().zip(published).map(|(s, mbps)| throughput_row(background, s, mbps)));

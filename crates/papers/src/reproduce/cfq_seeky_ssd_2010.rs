@@ -6,7 +6,7 @@
 //!
 //! The published rates are in units of 1000 bytes per second although they are labelled KiB/s; ours are too.
 
-use super::{Bound, Column, Options, Published, Report, Standing, run_rows};
+use super::{Bound, Column, OfTable, Options, Published, Report, Standing, run_rows};
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_device::DeviceParams;
 use fairhead_sim::metrics::{ClientStats, Outcome, Result, rate};
@@ -36,19 +36,28 @@ const PATCHED: [GroupRow; 4] = [
 const KERNELS: [(&str, &str, &[GroupRow]); 2] =
     [("cfq-2.6.33", "distance", &UNPATCHED), ("cfq-2.6.34", "size", &PATCHED)];
 
+struct Group {
+    kernel: &'static str,
+    seek: &'static str,
+    row: &'static GroupRow,
+}
+
+impl OfTable for Group {
+    fn id(&self) -> &str {
+        self.row.0
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        columns(self.row)
+    }
+}
+
 pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-    let rows: Vec<(&str, &str, &GroupRow)> = KERNELS
+    let rows: Vec<Group> = KERNELS
         .iter()
-        .flat_map(|&(kernel, seek, table)| table.iter().map(move |r| (kernel, seek, r)))
+        .flat_map(|&(kernel, seek, table)| table.iter().map(move |row| Group { kernel, seek, row }))
         .collect();
-    let figures = run_rows(
-        &rows,
-        |r| r.2.0,
-        |r| columns(r.2),
-        options,
-        progress,
-        |&(kernel, seek, row), seed| run(kernel, seek, row, seed),
-    )?;
+    let figures = run_rows(&rows, options, progress, |r, seed| run(r.kernel, r.seek, r.row, seed))?;
     Ok(Report {
         source: "cfq-seeky-ssd-2010",
         title: "seeky detection on flash (C. Zoccolo, 2010)".into(),
@@ -60,6 +69,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         notes: vec!["rates are in units of 1000 bytes/s, as the published ones are in spite of their label"],
         is_part: options.only.is_some(),
         unknown: vec![],
+        runs: None,
     })
 }
 

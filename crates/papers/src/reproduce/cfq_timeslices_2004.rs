@@ -6,11 +6,11 @@
 //! `ide2004` and [`Host::of_2004`]; single-client rows calibrated them.
 
 use super::causes;
+use super::quotient;
 use super::{Bound, Check, Column, Figure, Misses, Options, Published, Report, Row, Standing, Weight, ours};
-use super::{quotient, run_plain_rows};
 use fairhead_core::Duration;
 use fairhead_sim::Host;
-use fairhead_sim::metrics::{ClientStats, Result, rate};
+use fairhead_sim::metrics::{ClientStats, rate};
 
 /// A row of cases 1 to 4: scheduler, clients, max_bw, min_bw, agg_bw (KiB/s), max_latency_ms.
 type CaseRow = (&'static str, u32, f64, f64, f64, f64);
@@ -83,8 +83,7 @@ const CASE_4: [CaseRow; 12] = [
 type Case = usize;
 const CASES: [(Case, &[CaseRow]); 4] = [(1, &CASE_1), (2, &CASE_2), (3, &CASE_3), (4, &CASE_4)];
 
-pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-    let mut figures = run_plain_rows(&rows(), options, progress)?;
+pub(super) fn report(mut figures: Vec<Figure>, options: &Options) -> Report {
     let changes = [("bi", READ_CHANGE, VMSTAT_BOUND), ("bo", WRITE_CHANGE, VMSTAT_BOUND)];
     let change = |(metric, published, bound)| {
         let column = Column::judged(metric, "new/old", published, bound);
@@ -93,7 +92,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let changes: Vec<Figure> = changes.into_iter().filter_map(change).collect();
     figures.extend(changes);
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
-    let report = Report {
+    Report {
         source: "cfq-timeslices-2004",
         title: "time-sliced CFQ against deadline and AS (J. Axboe, 2004)".into(),
         seed: options.seed,
@@ -104,8 +103,9 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         notes: vec![],
         is_part: options.only.is_some(),
         unknown: vec![],
-    };
-    Ok(report.with_known(MISSES))
+        runs: None,
+    }
+    .with_known(MISSES)
 }
 
 /// Known misses: row, metric, relative error at 16 layouts from seed 1.
@@ -178,7 +178,7 @@ fn preset_of(scheduler: &str) -> &'static str {
     }
 }
 
-fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let mut rows: Vec<Row> =
         CASES.iter().flat_map(|&(case, table)| table.iter().map(move |row| case_row(case, row))).collect();
     rows.extend(mixed_rows());

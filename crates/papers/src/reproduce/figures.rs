@@ -201,6 +201,7 @@ pub fn hold_against(
         notes: vec![],
         is_part: options.only.is_some(),
         unknown: vec![],
+        runs: None,
     })
 }
 

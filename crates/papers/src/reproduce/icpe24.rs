@@ -12,12 +12,10 @@
 //
 //= docs/reference/nvme.md#2-published-figures
 
-use super::{
-    Bound, Column, Misses, Options, Published, Report, Row, Standing, Table, causes, run_plain_rows,
-};
+use super::{Bound, Column, Figure, Misses, Options, Published, Report, Row, Standing, Table, causes};
 use fairhead_core::Duration;
 use fairhead_sim::Host;
-use fairhead_sim::metrics::{OpStats, Outcome, Result, rate};
+use fairhead_sim::metrics::{OpStats, Outcome, rate};
 
 /// Thousand calls a second, mean latency and its 99th percentile in us: without a scheduler, bfq, kyber,
 /// mq-deadline.
@@ -69,9 +67,8 @@ const MISSES: Misses = &[
     ),
 ];
 
-pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-    let figures = run_plain_rows(&rows(), options, progress)?;
-    let report = Report {
+pub(super) fn report(figures: Vec<Figure>, options: &Options) -> Report {
+    Report {
         source: "icpe24",
         title: "I/O schedulers on NVMe drives (ICPE 2024)".into(),
         seed: options.seed,
@@ -88,11 +85,12 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         ],
         is_part: options.only.is_some(),
         unknown: vec![],
-    };
-    Ok(report.with_known(MISSES))
+        runs: None,
+    }
+    .with_known(MISSES)
 }
 
-fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let of = |table: &'static [(u32, Cells)], id: char, lines: fn(u32) -> String| {
         table.iter().flat_map(move |&(n, cells)| {
             SCHEDULERS.iter().zip(cells).map(move |(scheduler, cell)| Row {

@@ -38,12 +38,12 @@
 //= docs/reference/hosts.md#workloads, docs/reference/devices.md#32-sata2009
 //= docs/reference/groups.md#6-schedulers-in-the-layer, docs/reference/groups.md#10-expected-results
 
+use super::Misses;
 use super::causes;
 use super::{Bound, Check, Column, Figure, Options, Published, Report, Row, Standing, Table, Weight, ours};
-use super::{Misses, run_plain_rows};
 use fairhead_core::Duration;
 use fairhead_sim::Host;
-use fairhead_sim::metrics::{ClientStats, OpStats, Outcome, Result};
+use fairhead_sim::metrics::{ClientStats, OpStats, Outcome};
 
 /// Where the first table lies: in the zone of 39.1 MB/s.
 //= docs/reference/devices.md#32-sata2009
@@ -127,10 +127,9 @@ const QUESTION: [(&str, &str, bool); 11] = [
 ];
 const READERS: [u32; 2] = [4, 5];
 
-pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-    let figures = run_plain_rows(&rows(), options, progress)?;
+pub(super) fn report(figures: Vec<Figure>, options: &Options) -> Report {
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
-    let report = Report {
+    Report {
         source: "io-controller-v9-2009",
         title: "an IO controller over four schedulers (J. Marchand and V. Goyal, 2009)".into(),
         seed: options.seed,
@@ -151,8 +150,9 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         ],
         is_part: options.only.is_some(),
         unknown: vec![],
-    };
-    Ok(report.with_known(MISSES))
+        runs: None,
+    }
+    .with_known(MISSES)
 }
 
 /// Known misses: row, metric, relative error at 16 layouts from seed 1.
@@ -166,7 +166,7 @@ const MISSES: Misses = &[
     ]),
 ];
 
-fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let mut rows = vec![alone()];
     for (name, without, with, published, versions) in EQUAL {
         rows.push(without_controller(name, without, published));

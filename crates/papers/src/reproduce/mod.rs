@@ -14,6 +14,7 @@ mod bfq_v8_2016;
 mod causes;
 mod cfq_seeky_ssd_2010;
 mod cfq_timeslices_2004;
+mod early;
 mod figure;
 mod figures;
 mod icpe24;
@@ -41,11 +42,13 @@ pub struct Options {
     pub threads: usize,
     /// Only rows whose id contains this; then properties of the whole are not checked. Default: all.
     pub only: Option<String>,
+    /// Whether a row is run no longer than it takes to judge it; faults are the same. Default: no.
+    pub early: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { layouts: 16, seed: 1, threads: parallel::available(), only: None }
+        Self { layouts: 16, seed: 1, threads: parallel::available(), only: None, early: false }
     }
 }
 
@@ -81,6 +84,8 @@ pub struct Report {
     pub is_part: bool,
     /// Entries of the list of known misses that are no rows of these.
     pub unknown: Vec<String>,
+    /// If rows were run no longer than it takes to judge them: how many runs were made of how many.
+    pub runs: Option<(usize, usize)>,
 }
 
 /// Known misses of a source: why, and each row and metric with its relative error.
@@ -152,7 +157,21 @@ pub struct Source {
     pub number: Option<&'static str>,
     /// The subject, in a few words.
     pub about: &'static str,
-    run: fn(&Options, Progress<'_>) -> Result<Report>,
+    run: Run,
+}
+
+/// How a source is run.
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    Plain(Plain),
+    Own(fn(&Options, Progress<'_>) -> Result<Report>),
+}
+
+/// A source whose rows are runs by themselves, and whose report follows from their figures.
+#[derive(Clone, Copy, Debug)]
+struct Plain {
+    rows: fn() -> Vec<Row>,
+    report: fn(Vec<Figure>, &Options) -> Report,
 }
 
 /// Called with how many of how many runs are done.
@@ -195,7 +214,16 @@ impl Source {
     /// # Errors
     /// If a run cannot be made.
     pub fn reproduce(&self, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-        (self.run)(options, progress)
+        let plain = match self.run {
+            Run::Plain(plain) => plain,
+            Run::Own(run) => return run(options, progress),
+        };
+        let rows = (plain.rows)();
+        if options.early {
+            return early::reproduce(plain, &wanted(&rows, options), options, progress, &run_plain_row);
+        }
+        let figures = run_rows(&rows, options, progress, run_plain_row)?;
+        Ok((plain.report)(figures, options))
     }
 }
 
@@ -205,23 +233,38 @@ pub const SOURCES: &[Source] = &[
         name: "cfq-timeslices-2004",
         number: Some("000"),
         about: "time-sliced CFQ",
-        run: cfq_timeslices_2004::reproduce,
+        run: Run::Plain(Plain { rows: cfq_timeslices_2004::rows, report: cfq_timeslices_2004::report }),
     },
     Source {
         name: "cfq-seeky-ssd-2010",
         number: Some("001"),
         about: "seeky processes on flash",
-        run: cfq_seeky_ssd_2010::reproduce,
+        run: Run::Own(cfq_seeky_ssd_2010::reproduce),
     },
-    Source { name: "bfq-2010", number: Some("002"), about: "BFQ announced", run: bfq_2010::reproduce },
+    Source {
+        name: "bfq-2010",
+        number: Some("002"),
+        about: "BFQ announced",
+        run: Run::Plain(Plain { rows: bfq_2010::rows, report: bfq_2010::report }),
+    },
     Source {
         name: "io-controller-v9-2009",
         number: Some("003"),
         about: "an IO controller over four schedulers",
-        run: io_controller_v9_2009::reproduce,
+        run: Run::Plain(Plain { rows: io_controller_v9_2009::rows, report: io_controller_v9_2009::report }),
     },
-    Source { name: "bfq-v8-2016", number: Some("004"), about: "BFQ on an SSD", run: bfq_v8_2016::reproduce },
-    Source { name: "icpe24", number: None, about: "schedulers on NVMe drives, 2024", run: icpe24::reproduce },
+    Source {
+        name: "bfq-v8-2016",
+        number: Some("004"),
+        about: "BFQ on an SSD",
+        run: Run::Plain(Plain { rows: bfq_v8_2016::rows, report: bfq_v8_2016::report }),
+    },
+    Source {
+        name: "icpe24",
+        number: None,
+        about: "schedulers on NVMe drives, 2024",
+        run: Run::Plain(Plain { rows: icpe24::rows, report: icpe24::report }),
+    },
 ];
 
 /// A run that makes one row: its id, how, and what was published.
@@ -237,44 +280,53 @@ struct Row {
     read_off: fn(&Outcome) -> Vec<f64>,
 }
 
-/// Runs each of `rows` that is asked for on each layout; answers the figures of every row.
-fn run_plain_rows(rows: &[Row], options: &Options, progress: Progress<'_>) -> Result<Vec<Figure>> {
-    run_rows(
-        rows,
-        |r| r.id.as_str(),
-        |r| r.columns.clone(),
-        options,
-        progress,
-        |row, seed| {
-            let jobs = job::parse(&row.jobs, "built-in")
-                .map_err(|e| SimError::Job { job: row.id.clone(), message: e.to_string() })?;
-            let scenario = Scenario {
-                jobs,
-                disk: DeviceParams::preset(row.disk)?,
-                host: (row.host)(),
-                scheduler: row.preset.to_owned(),
-                config: (preset(row.preset).expect("a built-in preset").config)(),
-                seed,
-                interval: row.interval,
-                time_max: None,
-                watch: row.interval,
-            };
-            Ok((row.read_off)(&simulate(&scenario)?))
-        },
-    )
+/// A row of a table: something that is run on one layout after the other.
+trait OfTable: Sync {
+    fn id(&self) -> &str;
+    fn columns(&self) -> Vec<Column>;
+}
+
+impl OfTable for Row {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        self.columns.clone()
+    }
+}
+
+fn run_plain_row(row: &Row, seed: u64) -> Result<Vec<f64>> {
+    let jobs = job::parse(&row.jobs, "built-in")
+        .map_err(|e| SimError::Job { job: row.id.clone(), message: e.to_string() })?;
+    let scenario = Scenario {
+        jobs,
+        disk: DeviceParams::preset(row.disk)?,
+        host: (row.host)(),
+        scheduler: row.preset.to_owned(),
+        config: (preset(row.preset).expect("a built-in preset").config)(),
+        seed,
+        interval: row.interval,
+        time_max: None,
+        watch: row.interval,
+    };
+    Ok((row.read_off)(&simulate(&scenario)?))
+}
+
+/// The rows that are asked for.
+fn wanted<'r, R: OfTable>(rows: &'r [R], options: &Options) -> Vec<&'r R> {
+    let wanted = |r: &&R| options.only.as_ref().is_none_or(|only| r.id().contains(only.as_str()));
+    rows.iter().filter(wanted).collect()
 }
 
 /// Runs each of `rows` that is asked for on each layout; answers the figures of every row.
-fn run_rows<R: Sync>(
+fn run_rows<R: OfTable>(
     rows: &[R],
-    id: impl Fn(&R) -> &str,
-    columns: impl Fn(&R) -> Vec<Column>,
     options: &Options,
     progress: Progress<'_>,
     run: impl Fn(&R, u64) -> Result<Vec<f64>> + Sync,
 ) -> Result<Vec<Figure>> {
-    let wanted = |r: &&R| options.only.as_ref().is_none_or(|only| id(r).contains(only.as_str()));
-    let rows: Vec<&R> = rows.iter().filter(wanted).collect();
+    let rows = wanted(rows, options);
     let total = rows.len() * options.layouts.max(1) as usize;
     // Layout by layout, so that threads meet long and short rows alike.
     let runs = parallel::map(total, options.threads, &|done| progress(done, total), |i| {
@@ -284,7 +336,7 @@ fn run_rows<R: Sync>(
     let mut figures = Vec::new();
     for (r, row) in rows.iter().enumerate() {
         let of_row: Vec<Vec<f64>> = runs.iter().skip(r).step_by(rows.len()).cloned().collect();
-        figures.extend(figures_of(id(row), &columns(row), &of_row));
+        figures.extend(figures_of(row.id(), &row.columns(), &of_row));
     }
     Ok(figures)
 }
@@ -429,6 +481,7 @@ mod tests {
             notes: vec![],
             is_part: false,
             unknown: vec![],
+            runs: None,
         }
     }
 }

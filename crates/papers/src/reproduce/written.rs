@@ -38,8 +38,11 @@ pub fn verdict(f: &Figure) -> &'static str {
 }
 
 fn human(r: &Report, coloured: bool) -> String {
-    let layouts =
-        if r.layouts == 1 { "1 layout".to_owned() } else { format!("mean of {} layouts", r.layouts) };
+    let layouts = if r.layouts == 1 {
+        "1 layout".to_owned()
+    } else {
+        format!("mean of {}{} layouts", up_to(r), r.layouts)
+    };
     let mut text = format!("{}: {}; {layouts}, seed {}\n\n", r.source, r.title, r.seed);
     let columns = ["row", "metric", "unit", "published", "ours", "±", "error", "allowed", "verdict"];
     let table = Table {
@@ -58,7 +61,17 @@ fn human(r: &Report, coloured: bool) -> String {
     text.push_str(&reasons(r));
     text.push_str(&format!("\n{}\n", summary(r)));
     r.notes.iter().for_each(|n| text.push_str(&format!("note: {n}\n")));
+    if let Some((made, all)) = r.runs.filter(|(made, all)| made < all) {
+        text.push_str(&format!(
+            "note: {made} of {all} runs: a row ended when its verdict was clear (without --check all are made)\n"
+        ));
+    }
     text
+}
+
+/// Before the number of layouts, if not all rows have all of them.
+fn up_to(r: &Report) -> &'static str {
+    if r.runs.is_some_and(|(made, all)| made < all) { "up to " } else { "" }
 }
 
 /// The table of its own that the figure is in, if any.
@@ -335,6 +348,7 @@ mod tests {
             notes: vec!["a note"],
             is_part: false,
             unknown: vec![],
+            runs: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::options::{Mode, Options};
 use super::unanswered::Unanswered;
 use fairhead_core::Duration;
-use fairhead_trace::{DeviceId, Format, NAMES_MAX, Names, Record, Trace, TraceError};
+use fairhead_trace::{DeviceId, Format, Kept, NAMES_MAX, Names, Record, Trace, TraceError};
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -17,6 +17,8 @@ pub enum Source {
     File(PathBuf),
     /// Bytes, and what to call them.
     Bytes(String, Arc<[u8]>),
+    /// What came out of a pipe.
+    Kept(Arc<Kept>),
 }
 
 impl Source {
@@ -26,6 +28,7 @@ impl Source {
         match self {
             Self::File(path) => path.display().to_string(),
             Self::Bytes(name, _) => name.clone(),
+            Self::Kept(kept) => kept.name().to_owned(),
         }
     }
 
@@ -33,6 +36,7 @@ impl Source {
         match self {
             Self::File(path) => fairhead_trace::open(path),
             Self::Bytes(name, bytes) => fairhead_trace::read(name, Cursor::new(Arc::clone(bytes))),
+            Self::Kept(kept) => Ok(kept.open()),
         }
     }
 

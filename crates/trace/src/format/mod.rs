@@ -213,6 +213,14 @@ impl Format {
         if head.starts_with(b"PK\x03\x04") {
             return Err("is a zip archive: take the trace out first, as in `unzip -p FILE`".to_owned());
         }
+        if head.starts_with(b"\x17\x08\x44tracing") {
+            return Err(
+                "is trace-cmd's own file: write `trace-cmd report FILE > TEXT`, and name TEXT".to_owned()
+            );
+        }
+        if head.starts_with(b"PERFILE2") || head.starts_with(b"2ELIFREP") {
+            return Err("is perf's own file: write `perf script -i FILE > TEXT`, and name TEXT".to_owned());
+        }
         let head = head.strip_prefix(MARK).unwrap_or(head);
         let text = String::from_utf8_lossy(head);
         let mut lines = text.lines().filter(|l| !l.trim().is_empty());
@@ -322,6 +330,8 @@ mod tests {
         let mut tar = vec![b'a'; 512];
         tar[257..262].copy_from_slice(b"ustar");
         assert!(Format::detect(&tar).unwrap_err().contains("tar"));
+        assert!(Format::detect(b"\x17\x08\x44tracing6\0").unwrap_err().contains("`trace-cmd report FILE"));
+        assert!(Format::detect(b"PERFILE2h\0").unwrap_err().contains("`perf script -i FILE"));
         assert_eq!(Format::detect(b"# tracer: nop\n#\n"), Ok(Format::Ftrace));
         assert_eq!(Format::detect(b"1 0 8 8 1\n2.5 0 16 8 1\n"), Ok(Format::DiskSim));
         assert_eq!(Format::detect(b"1 0 8 8 1\n2 0 16 8 1\n"), Ok(Format::MqSim));

@@ -4,6 +4,7 @@ mod any;
 mod clouds;
 mod flushes;
 mod golden;
+mod kept;
 mod perf;
 mod ring;
 mod shared_data;
