@@ -18,9 +18,9 @@
 //!   device is mostly done by one commit.
 //! - Without others that are active there is no pause, and the pause ends when they are no longer. It is at
 //!   most [`MOST`].
-//! - Beside others, a group has at most [`SIDE_BY_SIDE`] flushes at the device, and hands over at most as many
-//!   requests at a time that take or give back space: trims, zeroes and allocations. What these take of a
-//!   device is not seen from their length, and a device that does one after the other has those before the
+//! - Beside others, a group has at most [`SIDE_BY_SIDE`] flushes at the device, and hands over at most as
+//!   many requests at a time that take or give back space: trims, zeroes and allocations. What these take of
+//!   a device is not seen from their length, and a device that does one after the other has those before the
 //!   request of another group.
 //!
 //! Weights count level by level from the root, as in the schedulers; a group of a higher class counts as one

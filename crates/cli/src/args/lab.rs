@@ -16,8 +16,8 @@ use super::{Cli, Command};
 #[derive(Debug, Args)]
 #[command(after_help = RUN_LEGEND)]
 pub(crate) struct RunArgs {
-    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format that
-    /// `fairhead trace` reads; - for a job file or trace on standard input.
+    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format
+    /// that `fairhead trace` reads; - for a job file or trace on standard input.
     #[arg(value_name = "JOB|TRACE")]
     pub(crate) job: Option<PathBuf>,
     #[command(flatten)]
@@ -84,8 +84,8 @@ pub(crate) struct RunArgs {
 /// The load of the commands that need one.
 #[derive(Debug, Args)]
 pub(crate) struct Load {
-    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format that
-    /// `fairhead trace` reads; - for a job file or trace on standard input.
+    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format
+    /// that `fairhead trace` reads; - for a job file or trace on standard input.
     #[arg(value_name = "JOB|TRACE")]
     pub(crate) job: PathBuf,
     #[command(flatten)]

@@ -2,9 +2,9 @@
 //!
 //! In the README and in `docs/`, a block fenced as `sh` is a list of commands, one per line. Lines that start
 //! with `fairhead` or `cargo run --release` run the binary under test, in the root of the repository, and
-//! must succeed; `printf`, which makes a file for them, runs as it is, and so does `gzip` before a pipe. Those
-//! whose output the documents show are run by `cargo xtask figures --check`. Other lines must be known here,
-//! so that no command goes stale unseen.
+//! must succeed; `printf`, which makes a file for them, runs as it is, and so does `gzip` before a pipe.
+//! Those whose output the documents show are run by `cargo xtask figures --check`. Other lines must be known
+//! here, so that no command goes stale unseen.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -37,7 +37,7 @@ pub(crate) struct Tenant {
     pub(crate) weight: u16,
     pub(crate) depth: u32,
     pub(crate) thinks: Duration,
-    /// After so many requests it is another task; 0: it stays the same.
+    /// The number of requests after which it is another task; 0: it stays the same.
     pub(crate) reconnects: u64,
     /// The tasks that its requests are of, in turn.
     pub(crate) tasks: u64,
@@ -85,7 +85,7 @@ pub(crate) struct World {
     commands: BTreeMap<usize, u32>,
     chance: Chance,
     now: Instant,
-    /// Who asks next, and when.
+    /// When each task that is to ask does, and its number.
     due: Vec<(Instant, usize)>,
     open: BTreeMap<u64, Open>,
     serial: u64,

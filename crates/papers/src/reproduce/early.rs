@@ -21,7 +21,7 @@
 //!
 //! Worked example: published 100, allowed 10 %, ours 104 ± 0.5 over 4 layouts. The half-width is
 //! 12.92 × 0.5 / √3 = 3.7: from 100.3 to 107.7 all is within 90 to 110, and the row is done. With ± 1 it is
-//! 7.5, and 111.5 would be a miss: the row goes on.
+//! 7.5, and 111.5 would be a miss: the row is run again.
 
 use super::{Figure, Options, Plain, Progress, Report, Row, figures_of, mean_and_spread};
 use fairhead_sim::metrics::Result;
