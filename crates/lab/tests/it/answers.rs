@@ -1,7 +1,7 @@
 //! What `advise` answers for six built-in loads on eight disks: beside what experts recommend
 //! (docs/advise.md), beside the arena's best scheduler, with other seeds, and with one round.
 //!
-//! The answers are kept in the table of docs/answers.md. All rows take an hour of processor time:
+//! The answers are kept in the table of docs/answers.md. All rows take some 20 minutes of processor time:
 //! `FAIRHEAD_ADVICE=1` asks them all and compares, `FAIRHEAD_ADVICE=DISK` or `LOAD` a part; with
 //! `FAIRHEAD_BLESS=1` the rows that were asked are written. A plain run asks one row, and holds the kept ones
 //! to what must be true.
@@ -264,13 +264,9 @@ fn kept_answers_are_near_the_best_and_the_same_with_other_seeds() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let unstable = rows.iter().filter(|r| !r.is_stable()).count();
-    // Two of all 48 are what is wanted.
-    assert!(unstable <= 3, "{unstable}");
-    let not_asked = text.lines().find_map(|l| l.strip_prefix("Not asked yet: ")).unwrap_or_default();
+    assert!(unstable <= 2, "{unstable} of 48");
     let is_there = |&(load, on): &(&str, &str)| rows.iter().any(|r| (&*r.load, &*r.disk) == (load, on));
-    let is_owned_to =
-        |(load, on): &(&str, &str)| [load, on].iter().any(|n| not_asked.contains(&format!("`{n}`")));
-    let missing: Vec<_> = places().filter(|p| !is_there(p) && !is_owned_to(p)).collect();
+    let missing: Vec<_> = places().filter(|p| !is_there(p)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
