@@ -64,8 +64,7 @@ pub struct Rules {
     pub rounds: Option<u32>,
     /// The most fresh seeds of the confirmation.
     pub fresh: u32,
-    /// The most work of the race and its confirmation, up to [`CONFIRM_OPEN`] fresh seeds; with more it is
-    /// `work`.
+    /// The most work of the race and its confirmation, up to 24 fresh seeds; with more it is `work`.
     pub confirming: Duration,
     /// The seed that the seeds of the runs are drawn from.
     pub seed: u64,
