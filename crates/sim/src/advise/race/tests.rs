@@ -180,7 +180,8 @@ fn the_budget_ends_it_and_the_number_of_rounds_repeats_it() {
     let by_budget = run(&means, 0.3, &Rules { work: budget, ..RULES });
     assert!(by_budget.race.end == End::Budget && by_budget.race.rounds >= 2, "{}", by_budget.race.rounds);
     assert!(by_budget.race.work <= budget, "{}", by_budget.race.work.as_ns());
-    let by_rounds = run(&means, 0.3, &Rules { rounds: Some(by_budget.race.rounds), ..RULES });
+    let rounds = Some(by_budget.race.rounds);
+    let by_rounds = run(&means, 0.3, &Rules { rounds, work: budget, ..RULES });
     assert_eq!(by_rounds.book, by_budget.book);
     assert!(run(&means, 0.3, &Rules { work: budget * 3, ..RULES }).race.rounds > by_budget.race.rounds);
     // The first round is run whatever it costs.
