@@ -9,6 +9,7 @@
 //! them. `cargo publish` does that on the day.
 
 use crate::dist;
+use crate::lanes::linted;
 use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, root};
 use std::fmt::Write as _;
@@ -37,13 +38,13 @@ pub(crate) fn check() -> Result<Outcome, String> {
     dist::copy(&root().join("Cargo.lock"), &unpacked.join("Cargo.lock"))?;
     for (name, _) in &names {
         let mut check = cargo("check --quiet --offline --profile sim --package");
-        capture(check.arg(name).current_dir(&unpacked).env("CARGO_TARGET_DIR", dist::target()))?;
+        capture(check.arg(name).current_dir(&unpacked).env("CARGO_TARGET_DIR", linted()))?;
     }
     Ok(Outcome::Passed(format!("{} crates can be published", names.len())))
 }
 
 /// The profiles of a manifest, but not what they say of single packages: with the profile of the tests, what
-/// is compiled for them and for clippy is there.
+/// is checked for clippy is there.
 fn profiles(manifest: &Path) -> Result<String, String> {
     let text = fs::read_to_string(manifest).map_err(|e| format!("{}: {e}", manifest.display()))?;
     let (mut is_kept, mut kept) = (false, String::new());

@@ -30,21 +30,30 @@ pub(super) const FEWEST: Drawn = Drawn { seeds: 20, plans: 20, small: 3, fio_cas
 /// What `cargo xtask test --nightly` draws.
 pub(super) const MANY: Drawn = Drawn { seeds: 2000, plans: 1500, small: 5, fio_cases: 500, kills: 10_000 };
 
-/// Tests in the profile of the tests, with drawn cases. `which`: packages and targets, as cargo takes them.
-pub(super) fn tests(which: &str, drawn: &Drawn) -> Command {
+/// The variables that say how many cases tests draw, and from which seed.
+pub(super) fn environment(drawn: &Drawn) -> Vec<(&'static str, String)> {
     let head = capture(&mut command("git", "rev-parse HEAD"));
     let commit = head.map_or("1".to_owned(), |head| String::from_utf8_lossy(&head.stdout).trim().to_owned());
-    let mut test = cargo(&format!("test --profile sim --no-fail-fast {which} -- --show-output"));
-    for (name, value) in [
+    let variables = [
         ("FAIRHEAD_SEED", commit),
         ("FAIRHEAD_SEEDS", drawn.seeds.to_string()),
         ("FAIRHEAD_PLANS", drawn.plans.to_string()),
         ("FAIRHEAD_SMALL", drawn.small.to_string()),
         ("FAIRHEAD_FIO_CASES", drawn.fio_cases.to_string()),
         ("FAIRHEAD_KILLS", drawn.kills.to_string()),
-    ] {
-        test.env(name, std::env::var(name).unwrap_or(value));
-    }
+    ];
+    variables.map(|(name, value)| (name, std::env::var(name).unwrap_or(value))).into()
+}
+
+/// cargo, with the profile of the tests. `which`: packages and targets, as it takes them.
+pub(super) fn cargo_test(which: &str) -> Command {
+    cargo(&format!("test --profile sim --no-fail-fast {which}"))
+}
+
+/// Tests in the profile of the tests, with drawn cases, one program after another.
+pub(super) fn tests(which: &str, drawn: &Drawn) -> Command {
+    let mut test = cargo_test(which);
+    test.args(["--", "--show-output"]).envs(environment(drawn));
     test
 }
 
@@ -57,14 +66,14 @@ pub(super) fn of_clocks(which: &str, drawn_cases: &Drawn) -> Result<Outcome, Str
     // A program that crashed, or a test that is not named, cannot be tried again by its name.
     let has_crashed = said.contains("(signal:");
     if is_success || has_crashed || failed.len() != count(&text).failed {
-        let outcome = judged(&first, &text, &said, is_success)?;
+        let outcome = judged(&text, &said, is_success)?;
         return if has_crashed { Err(said) } else { Ok(outcome) };
     }
     println!("        once more: {}", failed.join(", "));
     let mut again = tests(which, drawn_cases);
     again.args(["--test-threads=1", "--exact"]).args(&failed);
     let (text_again, said, is_success) = output(&mut again)?;
-    let outcome = judged(&again, &text_again, &said, is_success)?;
+    let outcome = judged(&text_again, &said, is_success)?;
     let Outcome::Tests(second) = outcome else { return Ok(outcome) };
     let mut all = count(&text);
     // Those that have passed now count as passed.
@@ -77,24 +86,24 @@ pub(super) fn of_clocks(which: &str, drawn_cases: &Drawn) -> Result<Outcome, Str
 /// Runs tests and counts them. What failed, and why others were skipped, is printed.
 pub(super) fn run(command: &mut Command) -> Result<Outcome, String> {
     let (text, said, is_success) = output(command)?;
-    judged(command, &text, &said, is_success)
+    judged(&text, &said, is_success).map_err(|said| format!("{said}\n{command:?} failed"))
 }
 
 /// What tests wrote to the two outputs, and whether all passed.
-fn output(command: &mut Command) -> Result<(String, String, bool), String> {
+pub(super) fn output(command: &mut Command) -> Result<(String, String, bool), String> {
     let output = command.output().map_err(|e| format!("cargo: {e}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((text(&output.stdout), text(&output.stderr), output.status.success()))
 }
 
 /// Counts the tests of an output, and prints what failed and why others were skipped.
-fn judged(command: &Command, text: &str, said: &str, is_success: bool) -> Result<Outcome, String> {
+pub(super) fn judged(text: &str, said: &str, is_success: bool) -> Result<Outcome, String> {
     let count = count(text);
     text.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| println!("        {line}"));
     if !is_success {
         eprintln!("{}", failures(text));
         if count.failed == 0 {
-            return Err(format!("{said}\n{command:?} failed"));
+            return Err(said.to_owned());
         }
     }
     Ok(Outcome::Tests(count))
@@ -125,7 +134,7 @@ fn failures(text: &str) -> String {
 }
 
 /// Sums up what cargo's test harness said.
-fn count(text: &str) -> Count {
+pub(super) fn count(text: &str) -> Count {
     let mut sum = Count::default();
     for line in text.lines() {
         if let Some(result) = line.strip_prefix("test result: ") {

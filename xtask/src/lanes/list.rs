@@ -8,12 +8,14 @@
 use super::changed_line;
 use super::drawn::{self, Drawn, FEW};
 use super::prepare;
+use super::programs;
 use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, exists, root};
 use crate::{
-    api, bench, c_api, crate_packages, deb, docs, ffi, figures, fuzz, kernel, links, page, python, tidy,
+    api, bench, c_api, crate_packages, deb, dist, docs, ffi, figures, fuzz, kernel, links, page, python, tidy,
 };
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What is tried, and what decides how it ends.
@@ -96,21 +98,27 @@ const BARE: &[&str] = manifests!("crates/core/src", "xtask/bare");
 const API: &[&str] = &["crates/core/src", "crates/core/public-api.txt", "xtask/src/api.rs"];
 const INBOX: &[&str] = manifests!("crates/inbox");
 
-/// What is seen at once; all that the tests run, compiled once, before anything waits for it; and what else
-/// compiles in their profile, as cargo locks that folder for one build at a time: one of idle priority would
-/// keep the tests waiting.
+/// What is seen at once, and all that the tests run, compiled once, before anything waits for it.
 pub(super) const BUILD: &[Step] = &[
     always("format", || plain(&mut cargo("fmt --all --check"))),
     always("links and citations", links::check),
     always("plain English", tidy::check),
     always("compiling the tests", compile),
-    always("clippy", || {
-        plain(&mut cargo("clippy --workspace --all-targets --profile sim --quiet -- -D warnings"))
-    }),
+];
+
+/// Beside [`CLOCKS`], one after another: what reads the crates without making programs of them, in a folder
+/// of its own ([`linted`]), as cargo locks a folder for one build at a time; then the examples, when the
+/// tests of clocks have long been started.
+pub(super) const LINT: &[Step] = &[
+    always("clippy", || plain(&mut clippy("--workspace"))),
     always("docs", || {
-        plain(cargo("doc --workspace --no-deps --profile sim --quiet").env("RUSTDOCFLAGS", "-D warnings"))
+        let mut docs = cargo("doc --workspace --no-deps --profile sim --quiet --target-dir");
+        plain(docs.arg(linted()).env("RUSTDOCFLAGS", "-D warnings"))
     }),
     of("packages of the crates", PACKAGES, crate_packages::check),
+    always("examples in the docs", || {
+        drawn::run(&mut cargo("test --workspace --profile sim --doc --no-fail-fast"))
+    }),
 ];
 
 /// What the tests need to be there, fetched while they are compiled.
@@ -121,13 +129,8 @@ pub(super) const FETCH: &[Step] = &[
     always("suites of others", prepare::suites),
 ];
 
-/// The tests, one program after another.
-pub(super) const TESTS: &[Step] = &[
-    always("tests", || drawn::run(&mut drawn::tests("--workspace --tests", &drawn_here()))),
-    always("examples in the docs", || {
-        drawn::run(&mut cargo("test --workspace --profile sim --doc --no-fail-fast"))
-    }),
-];
+/// The tests of all crates.
+pub(super) const TESTS: &[Step] = &[always("tests", || programs::run("--workspace --tests", &drawn_here()))];
 
 /// Beside all others, like [`EARLY`]: a virtual machine, which uses half a processor.
 pub(super) const GUEST: &[Step] =
@@ -190,7 +193,7 @@ pub(super) fn is_nightly(step: &Step) -> bool {
 
 /// The step with this name.
 pub(super) fn find(name: &str) -> Option<&'static Step> {
-    [BUILD, FETCH, TESTS, GUEST, EARLY, BESIDE, CLOCKS, NIGHTLY]
+    [BUILD, FETCH, TESTS, GUEST, EARLY, LINT, BESIDE, CLOCKS, NIGHTLY]
         .into_iter()
         .flatten()
         .find(|step| step.name == name)
@@ -210,6 +213,18 @@ fn passed(note: &str) -> Outcome {
 
 fn plain(command: &mut Command) -> Result<Outcome, String> {
     capture(command).map(|_| passed(""))
+}
+
+/// The folder of what is checked without being compiled.
+pub(crate) fn linted() -> PathBuf {
+    dist::target().join("lint")
+}
+
+/// Every lint for all targets of these packages, warnings as errors.
+pub(super) fn clippy(packages: &str) -> Command {
+    let mut clippy = cargo(&format!("clippy {packages} --all-targets --profile sim --quiet --target-dir"));
+    clippy.arg(linted()).args(["--", "-D", "warnings"]);
+    clippy
 }
 
 /// Compiles what tests run, and the libraries and programs that they use.
@@ -308,9 +323,9 @@ pub(crate) fn package_in_debian() -> Result<Outcome, String> {
     if let skipped @ Outcome::Skipped(_) = prepare::debian()? {
         return Ok(skipped);
     }
-    crate::dist::run(&["--deb"])?;
+    dist::run(&["--deb"])?;
     let mut test = cargo("test --package fairhead --profile sim --test clean_debian -- --show-output");
-    drawn::run(test.env("FAIRHEAD_PACKAGE", deb::file(&crate::dist::folder())?))
+    drawn::run(test.env("FAIRHEAD_PACKAGE", deb::file(&dist::folder())?))
 }
 
 #[cfg(test)]
@@ -320,7 +335,7 @@ mod tests {
 
     #[test]
     fn names_of_steps_are_unique_and_the_schedule_has_no_other() {
-        let lists = [BUILD, FETCH, TESTS, GUEST, EARLY, BESIDE, CLOCKS, NIGHTLY];
+        let lists = [BUILD, FETCH, TESTS, GUEST, EARLY, LINT, BESIDE, CLOCKS, NIGHTLY];
         let names: Vec<&str> = lists.iter().copied().flatten().map(|step| step.name).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         let schedule = fs::read_to_string(root().join(".github/workflows/nightly.yml")).expect("a schedule");

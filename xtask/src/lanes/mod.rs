@@ -5,10 +5,10 @@
 //!   cargo xtask test [--all]            before a change lands; CI runs this
 //!   cargo xtask test --nightly [STEP]   the rest; a name runs that step alone
 //!
-//!   BUILD ─► TESTS ─┬─► CLOCKS      CLOCKS: tests that ask for real time, one at a time
-//!                   └─► BESIDE      at idle priority, in the time that these leave
-//!   FETCH ─┬─► EARLY ─► BESIDE      the same, a second line: what needs no program of the tests comes first
-//!          └─► GUEST                the same: a virtual machine
+//!   BUILD ─► TESTS ─┬─► CLOCKS            CLOCKS: tests that ask for real time, one at a time
+//!                   └─► LINT ──► BESIDE   at idle priority, in the time that these leave
+//!   FETCH ─┬─► EARLY ──────────► BESIDE   the same, a second line: what needs no program of the tests first
+//!          └─► GUEST                      the same: a virtual machine
 //! ```
 //!
 //! The tests begin when all is built and fetched. What is beside them is compilers and a machine of virtual
@@ -28,18 +28,19 @@ mod cost;
 mod drawn;
 mod list;
 mod prepare;
+mod programs;
 mod quick;
 mod records;
 mod table;
 
 pub(crate) use cost::as_wrapper;
-pub(crate) use list::package_in_debian;
+pub(crate) use list::{linted, package_in_debian};
 pub(crate) use records::record;
 pub(crate) use table::print;
 
 use crate::dist;
 use crate::outcome::{Count, Outcome};
-use list::{BESIDE, BUILD, CLOCKS, EARLY, FETCH, GUEST, Step, TESTS};
+use list::{BESIDE, BUILD, CLOCKS, EARLY, FETCH, GUEST, LINT, Step, TESTS};
 use std::ffi::OsStr;
 use std::fmt;
 use std::process::{Command, ExitCode};
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
 /// The lane before a change lands. All steps run, also after one has failed.
 fn lane(variables: &[(&str, &str)]) -> ExitCode {
     cost::forget();
-    let [guest, early, beside] = [(); 3].map(|()| AtomicUsize::new(0));
+    let [guest, early, lint, beside] = [(); 4].map(|()| AtomicUsize::new(0));
     let total = thread::scope(|scope| {
         let idle = |steps, next| scope.spawn(move || taken(steps, next, variables, true));
         let build = scope.spawn(|| in_order(BUILD, variables));
@@ -86,11 +87,14 @@ fn lane(variables: &[(&str, &str)]) -> ExitCode {
         let early = idle(EARLY, &early);
         total.add(joined(build));
         total.add(in_order(TESTS, variables));
-        let first = idle(BESIDE, &beside);
-        let second = scope.spawn(|| {
-            let mut count = joined(early);
-            count.add(taken(BESIDE, &beside, variables, true));
-            count
+        let lint = idle(LINT, &lint);
+        let [first, second] = [lint, early].map(|before| {
+            let beside = &beside;
+            scope.spawn(move || {
+                let mut count = joined(before);
+                count.add(taken(BESIDE, beside, variables, true));
+                count
+            })
         });
         total.add(in_order(CLOCKS, variables));
         [guest, first, second].into_iter().for_each(|line| total.add(joined(line)));
@@ -109,7 +113,7 @@ fn nightly() -> ExitCode {
     let variables = [(ALL, "1"), (NIGHTLY, "1")];
     cost::forget();
     let mut total = Count::default();
-    for steps in [FETCH, BUILD, TESTS, GUEST, EARLY, BESIDE, CLOCKS, list::NIGHTLY] {
+    for steps in [FETCH, BUILD, TESTS, GUEST, EARLY, LINT, BESIDE, CLOCKS, list::NIGHTLY] {
         total.add(in_order(steps, &variables));
     }
     ended(total)

@@ -4,17 +4,18 @@
 //! which profiles. Steps that run beside each other overlap in wall time, not in processor time.
 
 use super::cost::{self, Call, Row};
-use super::list::{BESIDE, BUILD, CLOCKS, EARLY, FETCH, GUEST, NIGHTLY, Step, TESTS};
+use super::list::{BESIDE, BUILD, CLOCKS, EARLY, FETCH, GUEST, LINT, NIGHTLY, Step, TESTS};
 use std::collections::BTreeMap;
 
 /// The parts of a lane, with what they are called in the table.
-const PARTS: [(&str, &[Step]); 8] = [
+const PARTS: [(&str, &[Step]); 9] = [
     ("compiling", BUILD),
     ("fetching", FETCH),
     ("tests", TESTS),
     ("clocks", CLOCKS),
     ("in a guest", GUEST),
     ("early", EARLY),
+    ("linting", LINT),
     ("beside", BESIDE),
     ("at night", NIGHTLY),
 ];
@@ -22,7 +23,7 @@ const PARTS: [(&str, &[Step]); 8] = [
 /// The parts that wait for one another.
 const LINES: [&[&str]; 4] = [
     &["compiling", "tests", "clocks"],
-    &["compiling", "beside"],
+    &["compiling", "tests", "linting", "beside"],
     &["fetching", "early", "beside"],
     &["fetching", "in a guest"],
 ];
