@@ -87,7 +87,7 @@ pub(crate) fn run(script: &str) {
 fn run_in(folder: &Path, way: &str, script: &str) {
     let folder = tempfile::tempdir_in(folder).unwrap();
     let out = Command::new("timeout")
-        .args(["-s", "KILL", "90", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
+        .args(["-s", "KILL", "240", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
         .args(["sh", "-c", &format!("{PRELUDE}{script}")])
         .env("FAIRHEAD", env!("CARGO_BIN_EXE_fairhead"))
         .env("WAY", way)
