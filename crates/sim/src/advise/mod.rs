@@ -185,6 +185,9 @@ pub struct Advice {
     pub winner: usize,
     /// The best of Fairhead's own, if it is surely better than the winner.
     pub better_own: Option<usize>,
+    /// The seed, the budget as work, and the number of rounds that were asked for: with these the same load on
+    /// the same disk has the same answer.
+    pub asked: (u64, Duration, Option<u32>),
     /// The facts of the disk that a driver sees.
     pub facts: Facts,
     /// The seed that the explanation was made with.
@@ -454,6 +457,7 @@ impl<'a> Asked<'a> {
             races,
             winner,
             better_own,
+            asked: (self.question.seed, self.question.work, self.question.rounds),
             facts: *facts,
             told_seed: seed,
             told: None,
