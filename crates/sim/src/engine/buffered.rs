@@ -256,8 +256,7 @@ impl Machine<'_> {
         loop {
             let l = &self.lanes[lane as usize];
             let (call, end) = (l.call, l.page_end);
-            let page =
-                self.cache.set_dirty_known(self.clock.now, call.file, l.page..end, dirtier);
+            let page = self.cache.set_dirty_known(self.clock.now, call.file, l.page..end, dirtier);
             if page > l.page {
                 self.clients[index].debt.pages += page - l.page;
                 self.arm_flusher();

@@ -136,7 +136,9 @@ impl Frames {
     pub(super) fn touch_known(&mut self, frames: &[u32]) -> usize {
         let mut next = 0;
         while let Some(&first) = frames.get(next) {
-            let Some(flags) = self.flags(first).filter(|f| f & (UPTODATE | MARKER) == UPTODATE) else { break };
+            let Some(flags) = self.flags(first).filter(|f| f & (UPTODATE | MARKER) == UPTODATE) else {
+                break;
+            };
             next += 1;
             if !is_clean(flags) {
                 continue;
