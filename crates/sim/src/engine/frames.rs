@@ -131,8 +131,8 @@ impl Frames {
         flags
     }
 
-    /// Touches frames in order, up to one that is none, is not up to date or has a marker. Returns how many it
-    /// has touched. Neighbours on the list move together, which makes no difference to its order.
+    /// Touches frames in order, up to one that is none, is not up to date or has a marker. Returns how many
+    /// it has touched. Neighbours on the list move together, which makes no difference to its order.
     pub(super) fn touch_known(&mut self, frames: &[u32]) -> usize {
         let mut next = 0;
         while let Some(&first) = frames.get(next) {
