@@ -20,7 +20,7 @@ const SCHEDULERS: [&str; 6] = ["noop", "mq-deadline", "bfq", "cfq", "as", "cfq+g
 pub(crate) fn run(folder: &Path) -> std::io::Result<()> {
     let mut files: Vec<_> = folder.read_dir()?.collect::<std::io::Result<Vec<_>>>()?;
     files.sort_by_key(std::fs::DirEntry::path);
-    println!("job disk scheduler cpu_ns events requests pages destages seeks clients reckoned_ns");
+    println!("job disk scheduler cpu_ns events requests pages touched destages clients reckoned_ns");
     for file in
         files.iter().map(std::fs::DirEntry::path).filter(|f| f.extension().is_some_and(|e| e == "fio"))
     {
@@ -45,8 +45,8 @@ fn one(jobs: &job::JobFile, disk: &str, scheduler: &str) {
         o.events,
         o.disk.issued + o.disk.merged,
         o.cache.pages_read + o.cache.pages_written,
+        o.cache.touched,
         o.disk.counters.destages,
-        o.disk.counters.seeks,
         o.clients.len(),
         advise::work(&o).as_ns()
     );

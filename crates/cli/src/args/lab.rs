@@ -252,8 +252,8 @@ pub(crate) struct AdviseArgs {
     /// events, not measured, so the same budget gives the same answer on every machine.
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = RUNS)]
     pub(crate) budget: String,
-    /// Run at most this many rounds of seeds, without regard to --budget. Default: as many as the budget
-    /// allows.
+    /// Run at most this many rounds of seeds in each race, even beyond --budget; the budget still bounds how
+    /// many fresh seeds confirm. Default: as many as the budget allows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5), help_heading = RUNS)]
     pub(crate) rounds: Option<u32>,
     /// The scheduler in use now, which all others are compared with. Default: the kernel's default for such a

@@ -89,6 +89,22 @@ fn the_answer_is_short() {
     assert!(said.contains("sudo fairhead apply DISK bfq"), "{said}");
 }
 
+/// The options that the details print repeat an answer, whatever ended its races; the seed and the budget are
+/// not the defaults here.
+#[test]
+fn the_printed_options_repeat_the_answer() {
+    let (_folder, file) = job(JOB);
+    for how in [&["--budget", "700ms", "--seed", "3"][..], &["--budget", "1s", "--rounds", "2"]] {
+        let asked = [&[&*file], how].concat();
+        let (details, first) = (text(&[&asked[..], &["--details"]].concat()), json(&asked));
+        let options = details.lines().find_map(|l| l.strip_prefix("The same command with "));
+        let options = options.and_then(|l| l.strip_suffix(" repeats it.")).expect("options");
+        assert_eq!(first["repeated_by"], options);
+        let again: Vec<&str> = std::iter::once(&*file).chain(options.split(' ')).collect();
+        assert_eq!(json(&again), first, "{options}");
+    }
+}
+
 /// A start that no scheduler brings to its end in time gives a bound, and no verdict.
 #[test]
 fn what_is_cut_off_is_not_taken_for_measured() {

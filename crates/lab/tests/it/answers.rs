@@ -1,8 +1,8 @@
 //! What `advise` answers for six built-in loads on eight disks: beside what experts recommend
 //! (docs/advise.md), beside the arena's best scheduler, with other seeds, and with one round.
 //!
-//! The answers are kept in the table of docs/answers.md. All rows take some 20 minutes of processor time:
-//! `FAIRHEAD_ADVICE=1` asks them all and compares, `FAIRHEAD_ADVICE=DISK` or `LOAD` a part; with
+//! The answers are kept in the table of docs/answers.md. All rows take some 10 minutes of processor time:
+//! `FAIRHEAD_ADVICE=1` asks them all and compares, `FAIRHEAD_ADVICE=DISK`, `LOAD` or `LOAD,DISK` a part; with
 //! `FAIRHEAD_BLESS=1` the rows that were asked are written. A plain run asks one row, and holds the kept ones
 //! to what must be true.
 
@@ -141,9 +141,21 @@ fn ask(load: &str, on: &str, (seed, rounds): (u64, Option<u32>)) -> (String, f64
     (advice.candidates[advice.winner].name(), advice.work().as_ns() as f64 / 1e9)
 }
 
+/// A factor of more than that by which another is better is far from the best.
+const FAR: f64 = 1.1;
+/// Seeds of the arena, as its map has them; and for rows that are far from the best by those: three seeds are
+/// off by more than that where a load's noise is large.
+const ARENA_SEEDS: [u32; 2] = [3, 24];
+
+/// The best scheduler in the arena and the regret, with as many seeds as the row needs.
+fn regret(load: &str, on: &str, scheduler: &str) -> (String, f64) {
+    let few = regret_by(load, on, scheduler, ARENA_SEEDS[0]);
+    if few.1 <= FAR { few } else { regret_by(load, on, scheduler, ARENA_SEEDS[1]) }
+}
+
 /// The best scheduler in the arena that no floor bars beside the kernel's default, and how much more
 /// satisfied the load is under it than under this one.
-fn regret(load: &str, on: &str, scheduler: &str) -> (String, f64) {
+fn regret_by(load: &str, on: &str, scheduler: &str, seeds: u32) -> (String, f64) {
     let facts = Device::new(&disk(on)).unwrap().facts();
     let of_disk = ["noop", "mq-deadline", "bfq", "kyber"].into_iter();
     let presets: Vec<&'static str> = of_disk.filter(|s| *s != "kyber" || !facts.rotational).collect();
@@ -157,7 +169,7 @@ fn regret(load: &str, on: &str, scheduler: &str) -> (String, f64) {
         settings: vec![Setting { name: on.to_owned(), disk: disk(on), host: host(on) }],
         tuned: presets.iter().map(tuned).collect(),
         seed: 1,
-        seeds: 3,
+        seeds,
     };
     let cells = arena.run(Part::WHOLE, 1, &(), &|_| {}).unwrap();
     let cell = cells[0].as_ref().unwrap();
@@ -213,7 +225,7 @@ fn answers_are_those_that_are_kept() {
     let is_wanted = |(load, on): &(&str, &str)| match wanted.as_str() {
         "" => (*load, *on) == ("camera-recorder", "ide2004"),
         "1" => true,
-        name => *load == name || *on == name,
+        name => *load == name || *on == name || format!("{load},{on}") == name,
     };
     let which: Vec<(&str, &str)> = places().filter(is_wanted).collect();
     let asked = rows(&which);
@@ -254,8 +266,9 @@ fn kept_answers_are_near_the_best_and_the_same_with_other_seeds() {
         let agrees = row.experts == "-" || row.experts.split(", ").any(|e| e == row.scheduler());
         for (part, holds) in [
             ("Where the answer differs from the experts'", agrees),
-            ("Where it is far from the best", row.regret <= 1.1),
+            ("Where it is far from the best", row.regret <= FAR),
             ("Where seeds have different answers", row.is_stable()),
+            ("Where it takes longer", row.work <= if row.disk == "nvme" { NVME_WORK } else { DISK_WORK }),
         ] {
             if holds == is_named(part, row) {
                 wrong.push(format!("{part}: {}", row.line()));
@@ -272,15 +285,21 @@ fn kept_answers_are_near_the_best_and_the_same_with_other_seeds() {
 
 /// Reckoned work of an answer, in seconds of one processor: 5 s on two for disks and SATA drives, 15 s for
 /// NVMe.
-const MOST_WORK: [(&str, f64); 3] = [("nas2020", 10.0), ("sata_ssd", 10.0), ("nvme", 30.0)];
+const MOST_WORK: [(&str, f64); 3] = [("nas2020", DISK_WORK), ("sata_ssd", DISK_WORK), ("nvme", NVME_WORK)];
+const DISK_WORK: f64 = 10.0;
+const NVME_WORK: f64 = 30.0;
 
-/// Every built-in load is answered within its bound, whatever it does. `FAIRHEAD_ADVICE=work` asks all; a
-/// plain run asks one.
+/// Every built-in load is answered within its bound, whatever it does. `FAIRHEAD_ADVICE=work` asks all,
+/// `work:LOAD` one; a plain run asks one on a disk.
 #[test]
 fn built_in_loads_are_answered_with_little_work() {
-    let asks_all = std::env::var("FAIRHEAD_ADVICE").is_ok_and(|v| v == "work");
+    let wanted = std::env::var("FAIRHEAD_ADVICE").unwrap_or_default();
     let all = MOST_WORK.iter().flat_map(|m| WORKLOADS.iter().map(move |w| (w.name, *m)));
-    let is_asked = |(load, (on, _)): &(&str, (&str, f64))| asks_all || (*load, *on) == ("tenants", "nas2020");
+    let is_asked = |(load, (on, _)): &(&str, (&str, f64))| match wanted.strip_prefix("work") {
+        Some("") => true,
+        Some(of) => of.strip_prefix(':') == Some(*load),
+        None => (*load, *on) == ("tenants", "nas2020"),
+    };
     let asked: Vec<_> = all.filter(is_asked).collect();
     let mut over = Vec::new();
     let next = AtomicUsize::new(0);
@@ -288,7 +307,7 @@ fn built_in_loads_are_answered_with_little_work() {
     let take = || {
         while let Some((load, (on, most))) = asked.get(next.fetch_add(1, Ordering::Relaxed)) {
             let (answer, work) = ask(load, on, ASKED[0]);
-            println!("{load} on {on}: {answer}, {work:.1} s");
+            println!("| {load} | {on} | {answer} | {work:.1} |");
             found.lock().unwrap().push((*load, *on, work, *most));
         }
     };

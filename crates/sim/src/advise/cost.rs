@@ -23,6 +23,7 @@
 //! modelled one by one ([`Cores`]); or look at disks with an arm, whose few hundred requests a second cost
 //! the processors less than a thousandth.
 
+use super::at_once::at_once;
 use super::{Asked, Place, Question, Stopped, work};
 use crate::engine::Scenario;
 use crate::host::{Cores, Elevator, Host, Lock};
@@ -123,7 +124,7 @@ pub struct Cost {
 /// The runs that all costs take, by the work of the load: three of each scheduler, of which one has twice the
 /// jobs.
 pub(super) const RUNS: u64 = 16;
-/// The cost is that of a second after the last job has begun: it is a mean over a hundred thousand requests.
+/// The cost is that of a second in which all jobs run: it is a mean over a hundred thousand requests.
 const SPAN: Duration = Duration::from_secs(1);
 /// By this factor processors and locks are faster in the first trial.
 const QUICKER: u64 = 10;
@@ -145,11 +146,13 @@ pub(super) fn costs(asked: &Asked<'_>, seed: u64) -> std::result::Result<Vec<Cos
     let plain = |c: &usize| candidates[*c].place == Place::Kernel && candidates[*c].set.is_empty();
     let all: Vec<usize> = (0..candidates.len()).filter(plain).collect();
     let name = |i: usize| format!("cost of {} {seed}", candidates[all[i]].name());
-    let begun = asked.load.jobs.jobs.iter().map(|j| j.startdelay + j.wave_delay).max().unwrap_or_default();
+    // What happens before all jobs run would be most of the run, and costs a request as much.
+    let jobs = at_once(&asked.load.jobs).unwrap_or_else(|| asked.load.jobs.clone());
+    let begun = jobs.jobs.iter().map(|j| j.wave_delay).max().unwrap_or_default();
     let span = asked.load.span.min(begun + SPAN);
     let costs = asked.runs.each(all.len(), name, |i| {
         let whole = asked.question.scenario(&asked.load, &candidates[all[i]], seed);
-        cost(all[i], &Scenario { time_max: Some(span), ..whole })
+        cost(all[i], &Scenario { jobs: jobs.clone(), time_max: Some(span), ..whole })
     })?;
     // A result that was kept may be of another order of the candidates.
     Ok(costs.into_iter().zip(all).map(|(cost, candidate)| Cost { candidate, ..cost }).collect())

@@ -92,26 +92,27 @@ use std::ops::Range;
 pub const WORK_PER_S: Duration = Duration::from_secs(1);
 
 /// Nanoseconds of one core that a run's parts are reckoned to take, on the machine that we measured on
-/// (`bench/RESULTS.md`, reckoned work): between half of what they took and two and a half times as much, for
-/// all example jobs on four disks under six schedulers.
+/// (`bench/RESULTS.md`, reckoned work): between a third of what they took and two and a half times as much,
+/// for example jobs on four disks under six schedulers.
 //= docs/reference/choices.md#advise-work
 const EVENT_NS: u64 = 90;
 const REQUEST_NS: u64 = 500;
-const PAGE_NS: u64 = 40;
-const DESTAGE_NS: u64 = 1200;
+const PAGE_READ_NS: u64 = 60;
+const PAGE_WRITTEN_NS: u64 = 20;
+const DESTAGE_NS: u64 = 100;
 const CLIENT_NS: u64 = 100_000;
-const TOUCH_NS: u64 = 60;
+const TOUCH_NS: u64 = 5;
 
 /// Returns the cost of a run, reckoned from what it did and not from a clock, so that it is the same
 /// everywhere.
 #[must_use]
 pub fn work(o: &Outcome) -> Duration {
     let requests = o.disk.issued + o.disk.merged;
-    let pages = o.cache.pages_read + o.cache.pages_written;
     Duration::from_ns(
         o.events * EVENT_NS
             + requests * REQUEST_NS
-            + pages * PAGE_NS
+            + o.cache.pages_read * PAGE_READ_NS
+            + o.cache.pages_written * PAGE_WRITTEN_NS
             + o.cache.touched * TOUCH_NS
             + o.disk.counters.destages * DESTAGE_NS
             + o.clients.len() as u64 * CLIENT_NS,
@@ -185,6 +186,9 @@ pub struct Advice {
     pub winner: usize,
     /// The best of Fairhead's own, if it is surely better than the winner.
     pub better_own: Option<usize>,
+    /// The seed, the budget as work, and the number of rounds that were asked for: with these, one load on one
+    /// disk has one answer.
+    pub asked: (u64, Duration, Option<u32>),
     /// The facts of the disk that a driver sees.
     pub facts: Facts,
     /// The seed that the explanation was made with.
@@ -454,6 +458,7 @@ impl<'a> Asked<'a> {
             races,
             winner,
             better_own,
+            asked: (self.question.seed, self.question.work, self.question.rounds),
             facts: *facts,
             told_seed: seed,
             told: None,

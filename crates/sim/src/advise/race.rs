@@ -5,7 +5,7 @@
 //!   round 1   3 seeds   a b c d e f g h     d, g: surely worse than the leader; e, h: in the worse half
 //!   round 2  +3         a b c   . f         …
 //!   round 3  +6         a b                 b is equal to a: settled, or the events are used up
-//!   confirmation        a and the base, as many fresh seeds as a has run; while that leaves the answer open,
+//!   confirmation        a and the base, as many fresh seeds as a has run; those that leave the answer open
 //!                       twice as many, up to 24, or to 96 within the budget
 //! ```
 //!
@@ -188,22 +188,24 @@ impl Running<'_> {
         }
     }
 
-    /// Runs the finalists with fresh seeds until the answer is clear.
+    /// Runs the finalists with fresh seeds, then those that leave the answer open with more, until it is
+    /// clear.
     fn confirm<E>(&mut self, rules: &Rules, run: &mut Runner<'_, E>) -> Result<(), E> {
         let most = rules.fresh.clamp(CONFIRM_MIN, CONFIRM_MAX);
         let mut count = confirming(self.race.rounds).min(most);
+        self.bring_to(Part::Fresh, &self.finalists(), count, run)?;
         loop {
-            let finalists = self.finalists();
-            self.bring_to(Part::Fresh, &finalists, count, run)?;
-            if !self.is_open() || count >= most {
+            let open = self.open();
+            if open.is_empty() || count >= most {
                 return Ok(());
             }
             let more = (2 * count).min(most) - count;
             let bound = if count + more > CONFIRM_OPEN { rules.work } else { rules.confirming };
-            if self.race.work + self.costs(&finalists) * u64::from(more) > bound {
+            if self.race.work + self.costs(&open) * u64::from(more) > bound {
                 return Ok(());
             }
             count += more;
+            self.bring_to(Part::Fresh, &open, count, run)?;
         }
     }
 
@@ -375,14 +377,19 @@ impl Running<'_> {
         self.race.work + self.costs(&self.running()) * more + self.costs(&self.finalists()) * u64::from(fresh)
     }
 
-    /// How satisfied the load is under a finalist, as a logarithm: the mean over all seeds that it ran.
-    fn final_mean(&self, entrant: usize) -> f64 {
-        let s = &self.book.standings[self.candidate(entrant)];
-        let base = &self.book.standings[self.candidate(0)];
-        let gaps = |c: &[Run], b: &[Run]| -> Vec<f64> {
-            self.book.logs(c).iter().zip(self.book.logs(b)).map(|(a, b)| a - b).collect()
+    /// How much more satisfied the load is under a finalist than under another, as a logarithm: the mean over
+    /// all seeds that both ran.
+    fn lead(&self, entrant: usize, other: usize) -> f64 {
+        let [a, b] = [entrant, other].map(|e| &self.book.standings[self.candidate(e)]);
+        let gaps = |a: &[Run], b: &[Run]| -> Vec<f64> {
+            self.book.logs(a).iter().zip(self.book.logs(b)).map(|(a, b)| a - b).collect()
         };
-        Mean::of(&[gaps(&s.race, &base.race), gaps(&s.fresh, &base.fresh)].concat()).mean
+        Mean::of(&[gaps(&a.race, &b.race), gaps(&a.fresh, &b.fresh)].concat()).mean
+    }
+
+    /// How much more satisfied the load is under a finalist than under the base, as a logarithm.
+    fn final_mean(&self, entrant: usize) -> f64 {
+        self.lead(entrant, 0)
     }
 
     fn against(&self, entrant: usize, other: usize) -> Ratio {
@@ -417,31 +424,38 @@ impl Running<'_> {
     /// Whether a finalist is as good as another: within [`NEAR`] over all seeds, or not surely worse with the
     /// fresh ones.
     fn is_as_good(&self, entrant: usize, best: usize) -> bool {
-        let is_near = self.final_mean(best) - self.final_mean(entrant) <= libm::log(NEAR);
-        is_near || self.against(entrant, best).high >= 1.0
+        self.lead(best, entrant) <= libm::log(NEAR) || self.against(entrant, best).high >= 1.0
     }
 
-    /// Whether more fresh seeds might change the answer: one looks better than the base and is not proven;
-    /// one that looks better than all others is barred, and not surely; or one is equal to the best only
-    /// since its interval is wide.
-    fn is_open(&self) -> bool {
+    /// The finalists whose fresh seeds decide while the answer is open, the base among them; none if it is
+    /// clear. An entrant leaves it open that looks better than the base and is not proven; that looks better
+    /// than all others and is barred, and not surely; or that is equal to the best only since its interval is
+    /// wide. What the others have is enough to say that they do not win.
+    fn open(&self) -> Vec<usize> {
         let proven = self.proven();
         let best = self.best_of(&proven);
         let is_ahead = |e: usize| self.final_mean(e) - self.final_mean(best.unwrap_or(0)) > libm::log(EQUAL);
         let floors =
             |e: usize| (self.floor(e), self.book.surely_barred(self.candidate(e), self.candidate(0)));
-        let is_near_a_floor = |&e: &usize| e != 0 && is_ahead(e) && matches!(floors(e), (Some(_), None));
-        if self.finalists().iter().any(is_near_a_floor) {
-            return true;
-        }
-        let Some(best) = best else {
-            let looks_better = |s: Ratio| s.ratio > NEAR && s.high > EQUAL && s.low <= EQUAL;
-            let is_open = |e: usize| e != 0 && self.floor(e).is_none() && looks_better(self.against(e, 0));
-            return self.finalists().into_iter().any(is_open);
+        let is_near_a_floor = |e: usize| is_ahead(e) && matches!(floors(e), (Some(_), None));
+        let is_unclear = |e: usize| match best {
+            None => {
+                let s = self.against(e, 0);
+                self.floor(e).is_none() && s.ratio > NEAR && s.high > EQUAL && s.low <= EQUAL
+            }
+            Some(best) => {
+                let s = self.against(e, best);
+                e < best && proven.contains(&e) && s.high >= 1.0 && s.low < 1.0 / EQUAL
+            }
         };
-        let is_wide = |s: Ratio| s.high >= 1.0 && s.low < 1.0 / EQUAL;
-        let is_unclear = |&e: &usize| e < best && is_wide(self.against(e, best));
-        proven.iter().any(is_unclear)
+        let decides = |&e: &usize| e != 0 && (is_near_a_floor(e) || is_unclear(e));
+        let mut open: Vec<usize> = self.finalists().into_iter().filter(decides).collect();
+        if !open.is_empty() {
+            open.extend(best.into_iter().chain([0]));
+            open.sort_unstable();
+            open.dedup();
+        }
+        open
     }
 }
 

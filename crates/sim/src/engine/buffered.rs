@@ -19,9 +19,10 @@
 //= linux-2.6.9 mm/page-writeback.c balance_dirty_pages
 
 use super::Machine;
-use super::cache::{DIRTY, MARKER, NEW, PAGE_SECTORS, READING, UPTODATE};
+use super::cache::PAGE_SECTORS;
 use super::client::{Action, Call};
 use super::flusher::{CONGESTION_WAIT, Pass, PassEnd, Writer};
+use super::frames::{DIRTY, MARKER, NEW, READING, UPTODATE, WRITEBACK};
 use super::owner::Owner;
 use super::phase::{After, Phase, Step};
 use super::readahead::Window;
@@ -66,9 +67,11 @@ impl Machine<'_> {
                 return Step::Blocked;
             }
             let l = &self.lanes[lane as usize];
-            let (call, page) = (l.call, l.page);
-            if page == l.page_end {
-                let client = &mut self.clients[l.client as usize];
+            let page = self.cache.touch_known(l.call.file, l.page, l.page_end);
+            let (call, page_end, client) = (l.call, l.page_end, l.client);
+            self.lanes[lane as usize].page = page;
+            if page == page_end {
+                let client = &mut self.clients[client as usize];
                 // Sequentiality is judged by where the call ended.
                 client.ahead[call.slot as usize].read_up_to(page - 1);
                 return Step::Done;
@@ -111,7 +114,8 @@ impl Machine<'_> {
         }
         let limit =
             page.saturating_add(self.host.read_ahead.saturating_mul(4).max(self.host.read_with_call()));
-        let missing = (page + 1..limit).find(|&p| self.cache.flags(call.file, p).is_none()).unwrap_or(limit);
+        let there = self.cache.run(call.file, page + 1, limit, |flags| flags.is_some());
+        let missing = (page + 1 + there).min(limit);
         let ahead = &mut self.clients[l.client as usize].ahead[call.slot as usize];
         if let Some(window) = ahead.on_marker(page, wanted, missing) {
             self.plan_reads(lane, window);
@@ -142,15 +146,15 @@ impl Machine<'_> {
         let (task, group) = (client.task, client.group);
         let (prio, meta) = (client.job.prio.unwrap_or_default(), l.call.meta);
         let disk = self.files.disk_of(file);
-        let is_new = |cache: &super::cache::Cache, p: u32| cache.flags(file, p).is_some_and(|f| f & NEW != 0);
-        while page < end {
-            if !is_new(&self.cache, page) {
-                page += 1;
-                continue;
-            }
+        let is_new = |flags: Option<u8>| flags.is_some_and(|f| f & NEW != 0);
+        loop {
             // One request for each run of missing pages: pages that another reader has asked for already are
             // left out.
-            let run = (page + 1..end).find(|&p| !is_new(&self.cache, p)).unwrap_or(end) - page;
+            page += self.cache.run(file, page, end, |flags| !is_new(flags));
+            let run = self.cache.run(file, page, end, is_new);
+            if run == 0 {
+                break;
+            }
             let ((start, len), count) = self.pages_on_disk(file, page, run);
             let rq = Request { prio, group, meta, ..Request::read(task, start, len) };
             let batch = &mut self.lanes[lane as usize].batch;
@@ -163,7 +167,7 @@ impl Machine<'_> {
                 break;
             }
             self.owe_request(lane);
-            (page..page + count).for_each(|p| self.cache.handed_in(file, p));
+            self.cache.handed_in(file, page, count);
             self.cache.stats.pages_read += u64::from(count);
             page += count;
         }
@@ -249,9 +253,18 @@ impl Machine<'_> {
         let client = &self.clients[index];
         let is_tracked = client.job.cgroup_writeback.unwrap_or(self.host.cgroup_writeback);
         let dirtier = is_tracked.then_some(client.group);
-        while self.lanes[lane as usize].page < self.lanes[lane as usize].page_end {
+        loop {
             let l = &self.lanes[lane as usize];
-            let (call, page) = (l.call, l.page);
+            let (call, end) = (l.call, l.page_end);
+            let page = self.cache.set_dirty_known(self.clock.now, call.file, l.page..end, dirtier);
+            if page > l.page {
+                self.clients[index].debt.pages += page - l.page;
+                self.arm_flusher();
+            }
+            self.lanes[lane as usize].page = page;
+            if page == end {
+                return Step::Go(Phase::Balance);
+            }
             match self.cache.flags(call.file, page) {
                 Some(flags) if flags & UPTODATE == 0 => {
                     self.wait_for_page(call.file, page, lane);
@@ -268,7 +281,6 @@ impl Machine<'_> {
             self.clients[index].debt.pages += 1;
             self.lanes[lane as usize].page += 1;
         }
-        Step::Go(Phase::Balance)
     }
 
     /// Whether a page that is not in memory has to be read because only a part of it is overwritten.
@@ -524,10 +536,8 @@ impl Machine<'_> {
     /// The pages of a range that are dirty and not being written, from `first` on, next to each other; at
     /// most `max`.
     pub(super) fn dirty_run(&self, file: u32, first: u32, end: u32, max: u32) -> u32 {
-        let is_ready = |p: u32| {
-            self.cache.flags(file, p).is_some_and(|f| f & (DIRTY | super::cache::WRITEBACK) == DIRTY)
-        };
-        (first + 1..end.min(first.saturating_add(max))).take_while(|&p| is_ready(p)).count() as u32 + 1
+        let is_ready = |flags: Option<u8>| flags.is_some_and(|f| f & (DIRTY | WRITEBACK) == DIRTY);
+        self.cache.run(file, first + 1, end.min(first.saturating_add(max)), is_ready) + 1
     }
 
     /// A write of the pages by a writer, at the place of the disk where they are.

@@ -20,9 +20,11 @@
 //
 //= docs/reference/hosts.md#page-cache-and-readahead, docs/reference/hosts.md#dirty-pages-and-flusher
 
+use super::frames::{DIRTY, Frame, Frames, MARKER, NEW, NONE, READING, UPTODATE, WRITEBACK};
 use crate::metrics::CacheStats;
 use fairhead_core::{GroupId, Instant};
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 /// Sectors of a page.
 pub(super) const PAGE_SECTORS: u32 = 8;
@@ -30,32 +32,11 @@ pub(super) const PAGE_SECTORS: u32 = 8;
 pub(super) const PAGE_BYTES: u64 = 4096;
 /// Entries of a chunk of a file's table.
 const CHUNK: usize = 1024;
-const NONE: u32 = u32::MAX;
 
-/// The page's contents are those of the disk, or newer.
-pub(super) const UPTODATE: u8 = 1;
-/// Newer than the disk's.
-pub(super) const DIRTY: u8 = 2;
-/// On its way to the disk.
-pub(super) const WRITEBACK: u8 = 4;
-/// On its way from the disk.
-pub(super) const READING: u8 = 8;
-/// To be read, but not yet handed in.
-pub(super) const NEW: u8 = 16;
-/// Touching it starts the next window of read-ahead.
-pub(super) const MARKER: u8 = 32;
-
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    file: u32,
-    page: u32,
-    older: u32,
-    newer: u32,
-    flags: u8,
-    /// The control group that made it dirty first, if that is tracked.
-    dirtier: Option<GroupId>,
-    /// How many pages had become dirty when it did.
-    stamp: u32,
+/// The stamp of a page that is the last of so many that became dirty.
+#[allow(clippy::cast_possible_truncation, reason = "stamps are compared with wrap-around")]
+const fn stamp_of(dirtied: u64) -> u32 {
+    dirtied as u32
 }
 
 /// Whether a stamp is later than another one.
@@ -108,6 +89,15 @@ impl Chunk {
     }
 }
 
+/// The parts of a range of pages that lie in one chunk each: its number, and the pages within it.
+fn parts(from: u32, to: u32) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let (from, to) = (from as usize, to as usize);
+    (from / CHUNK..to.div_ceil(CHUNK)).map(move |chunk| {
+        let first = chunk * CHUNK;
+        (chunk, from.saturating_sub(first)..(to - first).min(CHUNK))
+    })
+}
+
 /// A write in flight, of some pages of a file.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
@@ -148,15 +138,17 @@ struct Mapping {
     sync_waiters: Vec<SyncWaiter>,
 }
 
+impl Mapping {
+    fn chunk(&self, number: usize) -> Option<&Chunk> {
+        self.table.get(number)?.as_deref()
+    }
+}
+
 /// The cache.
 #[derive(Debug)]
 pub(super) struct Cache {
-    frames: Vec<Frame>,
-    free: Vec<u32>,
+    frames: Frames,
     capacity: u32,
-    used: u32,
-    oldest: u32,
-    newest: u32,
     files: Vec<Mapping>,
     /// Files with dirty pages, in the order in which they became so or had their last turn.
     dirty_files: VecDeque<u32>,
@@ -181,12 +173,8 @@ impl Cache {
     pub(super) fn new(bytes: u64, files: usize, (background, hard): (u32, u32)) -> Self {
         let capacity = u32::try_from(bytes / PAGE_BYTES).unwrap_or(NONE - 1).max(1);
         Self {
-            frames: Vec::new(),
-            free: Vec::new(),
+            frames: Frames::new(),
             capacity,
-            used: 0,
-            oldest: NONE,
-            newest: NONE,
             files: (0..files).map(|_| Mapping::default()).collect(),
             dirty_files: VecDeque::new(),
             dirty: 0,
@@ -217,13 +205,34 @@ impl Cache {
     }
 
     fn frame(&self, file: u32, page: u32) -> Option<u32> {
-        let chunk = self.files[file as usize].table.get(page as usize / CHUNK)?.as_ref()?;
+        let chunk = self.files[file as usize].chunk(page as usize / CHUNK)?;
         Some(chunk.frames[page as usize % CHUNK]).filter(|&f| f != NONE)
     }
 
     /// The page's flags, if it is in memory.
     pub(super) fn flags(&self, file: u32, page: u32) -> Option<u8> {
-        self.frame(file, page).map(|f| self.frames[f as usize].flags)
+        self.frame(file, page).and_then(|f| self.frames.flags(f))
+    }
+
+    /// How many pages from `from` on, in a row and before `to`, have such flags; none: not in memory.
+    pub(super) fn run(&self, file: u32, from: u32, to: u32, is_such: impl Fn(Option<u8>) -> bool) -> u32 {
+        let mut count = 0;
+        for (chunk, pages) in parts(from, to.max(from)) {
+            let Some(chunk) = self.files[file as usize].chunk(chunk) else {
+                if !is_such(None) {
+                    break;
+                }
+                count += pages.len();
+                continue;
+            };
+            let wanted = pages.len();
+            let such = chunk.frames[pages].iter().take_while(|f| is_such(self.frames.flags(**f))).count();
+            count += such;
+            if such < wanted {
+                break;
+            }
+        }
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// Brings a page that is not there into memory with these flags. Drops the oldest clean page if memory is
@@ -232,19 +241,13 @@ impl Cache {
         debug_assert!(self.frame(file, page).is_none(), "a page is in memory once");
         // If no page is clean, memory is exceeded by this one: dirty pages are bounded by the limits on
         // writers, pages being read by the windows.
-        if self.used >= self.capacity && self.oldest != NONE {
+        if self.frames.used() >= self.capacity as usize
+            && let Some(oldest) = self.frames.oldest()
+        {
             self.stats.evicted += 1;
-            self.drop_frame(self.oldest);
+            self.drop_frame(oldest);
         }
-        let frame = Frame { file, page, older: NONE, newer: NONE, flags, dirtier: None, stamp: 0 };
-        let index = if let Some(f) = self.free.pop() {
-            self.frames[f as usize] = frame;
-            f
-        } else {
-            self.frames.push(frame);
-            u32::try_from(self.frames.len() - 1).expect("fewer than 2^32 pages of memory")
-        };
-        self.used += 1;
+        let index = self.frames.add(file, page, flags);
         let mapping = &mut self.files[file as usize];
         mapping.cached += 1;
         let chunk = page as usize / CHUNK;
@@ -253,86 +256,119 @@ impl Cache {
         }
         let chunk = mapping.table[chunk].get_or_insert_with(|| Box::new(Chunk::EMPTY));
         chunk.frames[page as usize % CHUNK] = index;
-        if is_clean(flags) {
-            self.link(index);
-        }
     }
 
-    /// Changes the flags of a page that is in memory.
-    fn update(&mut self, file: u32, page: u32, set: u8, clear: u8) -> u8 {
-        let Some(f) = self.frame(file, page) else { return 0 };
-        let before = self.frames[f as usize].flags;
-        let after = before & !clear | set;
-        self.frames[f as usize].flags = after;
-        match (is_clean(before), is_clean(after)) {
-            (true, false) => self.unlink(f),
-            (false, true) => self.link(f),
-            _ => {}
+    /// Changes the flags of those of these pages that are in memory.
+    fn update(&mut self, file: u32, first: u32, count: u32, (set, clear): (u8, u8)) {
+        for (chunk, pages) in parts(first, first + count) {
+            let Some(chunk) = self.files[file as usize].chunk(chunk) else { continue };
+            for &f in chunk.frames[pages].iter().filter(|f| **f != NONE) {
+                self.frames.update(f, set, clear);
+            }
         }
-        before
     }
 
     /// Notes that the page is used: it is the newest now. Returns its flags.
     pub(super) fn touch(&mut self, file: u32, page: u32) -> Option<u8> {
         self.stats.touched += 1;
         let f = self.frame(file, page)?;
-        let flags = self.frames[f as usize].flags;
-        if is_clean(flags) && self.newest != f {
-            self.unlink(f);
-            self.link(f);
+        Some(self.frames.touch(f))
+    }
+
+    /// Touches pages from `from` on, up to `to` or one that is not in memory, is not up to date or has a
+    /// marker, which it returns.
+    pub(super) fn touch_known(&mut self, file: u32, from: u32, to: u32) -> u32 {
+        let mut known = 0;
+        for (chunk, pages) in parts(from, to) {
+            let Some(chunk) = self.files[file as usize].chunk(chunk) else { break };
+            let wanted = pages.len();
+            let touched = self.frames.touch_known(&chunk.frames[pages]);
+            known += touched;
+            if touched < wanted {
+                break;
+            }
         }
-        Some(flags)
+        self.stats.touched += known as u64;
+        from + u32::try_from(known).unwrap_or(0)
     }
 
     pub(super) fn clear_marker(&mut self, file: u32, page: u32) {
-        self.update(file, page, 0, MARKER);
+        self.update(file, page, 1, (0, MARKER));
     }
 
-    /// The read of a page has been handed in.
-    pub(super) fn handed_in(&mut self, file: u32, page: u32) {
-        self.update(file, page, 0, NEW);
+    /// The read of these pages has been handed in.
+    pub(super) fn handed_in(&mut self, file: u32, first: u32, count: u32) {
+        self.update(file, first, count, (0, NEW));
     }
 
     /// The read of these pages has completed. `woken` gets who waited for one of them.
     pub(super) fn read_done(&mut self, file: u32, first: u32, count: u32, woken: &mut VecDeque<u32>) {
-        for page in first..first + count {
-            self.update(file, page, UPTODATE, READING);
-        }
+        self.update(file, first, count, (UPTODATE, READING));
         self.wake_page_waiters(file, first, count, woken);
     }
 
     /// The group that made the page dirty first, if that is tracked.
     pub(super) fn dirtier(&self, file: u32, page: u32) -> Option<GroupId> {
-        self.frame(file, page).and_then(|f| self.frames[f as usize].dirtier)
+        self.frame(file, page).and_then(|f| self.frames.get(f).dirtier)
     }
 
     /// The page is newer than the disk from now on, by this group's doing. One that is already is no more
     /// than it was.
     pub(super) fn set_dirty(&mut self, now: Instant, file: u32, page: u32, dirtier: Option<GroupId>) {
-        self.stats.touched += 1;
-        match self.flags(file, page) {
-            Some(flags) if flags & DIRTY != 0 => return,
-            Some(_) => {
-                self.update(file, page, DIRTY | UPTODATE, 0);
-            }
-            None => self.add(file, page, DIRTY | UPTODATE),
+        if self.frame(file, page).is_none() {
+            self.add(file, page, 0);
         }
-        self.dirty += 1;
-        self.dirtied += 1;
-        let stamp = self.stamp();
+        self.set_dirty_while(now, file, page..page + 1, dirtier, |_| true);
+    }
+
+    /// The pages in `pages` are newer than the disk from now on, up to one that is not in memory or not up to
+    /// date, which it returns.
+    pub(super) fn set_dirty_known(
+        &mut self,
+        now: Instant,
+        file: u32,
+        pages: Range<u32>,
+        dirtier: Option<GroupId>,
+    ) -> u32 {
+        self.set_dirty_while(now, file, pages, dirtier, |flags| flags & UPTODATE != 0)
+    }
+
+    fn set_dirty_while(
+        &mut self,
+        now: Instant,
+        file: u32,
+        all: Range<u32>,
+        dirtier: Option<GroupId>,
+        is_such: impl Fn(u8) -> bool,
+    ) -> u32 {
         let mapping = &mut self.files[file as usize];
-        if let Some(chunk) = &mut mapping.table[page as usize / CHUNK] {
-            let page_of_chunk = page as usize % CHUNK;
-            let frame = &mut self.frames[chunk.frames[page_of_chunk] as usize];
-            (frame.dirtier, frame.stamp) = (dirtier, stamp);
-            if chunk.set_dirty(page_of_chunk, stamp) {
-                mapping.dirty.insert(page / CHUNK as u32);
+        let mut next = all.start;
+        'chunks: for (number, pages) in parts(all.start, all.end) {
+            let Some(Some(chunk)) = mapping.table.get_mut(number) else { break };
+            for page in pages {
+                let f = chunk.frames[page];
+                let Some(flags) = self.frames.flags(f).filter(|flags| is_such(*flags)) else { break 'chunks };
+                next += 1;
+                if flags & DIRTY != 0 {
+                    continue;
+                }
+                self.frames.update(f, DIRTY | UPTODATE, 0);
+                self.dirty += 1;
+                self.dirtied += 1;
+                let stamp = stamp_of(self.dirtied);
+                let frame = self.frames.get_mut(f);
+                (frame.dirtier, frame.stamp) = (dirtier, stamp);
+                if chunk.set_dirty(page, stamp) {
+                    mapping.dirty.insert(number as u32);
+                }
+                if mapping.dirtied.is_none() {
+                    mapping.dirtied = Some(now);
+                    self.dirty_files.push_back(file);
+                }
             }
         }
-        if mapping.dirtied.is_none() {
-            mapping.dirtied = Some(now);
-            self.dirty_files.push_back(file);
-        }
+        self.stats.touched += u64::from(next - all.start);
+        next
     }
 
     /// The first dirty page of the file in `from..to`; of those that became dirty after a stamp, none.
@@ -343,13 +379,11 @@ impl Cache {
         let is_old = |stamp: u32| until.is_none_or(|until| !is_later(stamp, until));
         let mapping = &self.files[file as usize];
         for &number in mapping.dirty.range(from / CHUNK as u32..=(to - 1) / CHUNK as u32) {
-            let Some(chunk) = mapping.table[number as usize].as_ref().filter(|c| is_old(c.since)) else {
-                continue;
-            };
+            let Some(chunk) = mapping.chunk(number as usize).filter(|c| is_old(c.since)) else { continue };
             let first = number * CHUNK as u32;
             let (mut next, end) = (from.saturating_sub(first) as usize, (to - first) as usize);
             while let Some(page) = chunk.next_dirty(next, end) {
-                if is_old(self.frames[chunk.frames[page] as usize].stamp) {
+                if is_old(self.frames.get(chunk.frames[page]).stamp) {
                     return Some(first + page as u32);
                 }
                 next = page + 1;
@@ -359,19 +393,18 @@ impl Cache {
     }
 
     /// A stamp of now, for [`Self::next_dirty`].
-    #[allow(clippy::cast_possible_truncation, reason = "stamps are compared with wrap-around")]
     pub(super) const fn stamp(&self) -> u32 {
-        self.dirtied as u32
+        stamp_of(self.dirtied)
     }
 
     /// A write of these dirty pages has been handed in.
     pub(super) fn write_begun(&mut self, file: u32, first: u32, count: u32) {
-        for page in first..first + count {
-            self.update(file, page, WRITEBACK, DIRTY);
+        self.update(file, first, count, (WRITEBACK, DIRTY));
+        for (number, pages) in parts(first, first + count) {
             let mapping = &mut self.files[file as usize];
-            let chunk = mapping.table[page as usize / CHUNK].as_mut();
-            if chunk.is_some_and(|chunk| chunk.clear_dirty(page as usize % CHUNK)) {
-                mapping.dirty.remove(&(page / CHUNK as u32));
+            let Some(Some(chunk)) = mapping.table.get_mut(number) else { continue };
+            if pages.fold(false, |_, page| chunk.clear_dirty(page)) {
+                mapping.dirty.remove(&(number as u32));
             }
         }
         self.dirty -= count;
@@ -388,9 +421,7 @@ impl Cache {
 
     /// The write of these pages has completed.
     pub(super) fn write_done(&mut self, file: u32, first: u32, count: u32, woken: &mut VecDeque<u32>) {
-        for page in first..first + count {
-            self.update(file, page, 0, WRITEBACK);
-        }
+        self.update(file, first, count, (0, WRITEBACK));
         self.writeback -= count;
         let mapping = &mut self.files[file as usize];
         let flight = mapping.flights.iter().position(|f| f.first == first).expect("a write that was begun");
@@ -460,7 +491,7 @@ impl Cache {
     /// Drops the clean pages of `first..first + count`.
     pub(super) fn invalidate(&mut self, file: u32, first: u32, count: u32) {
         for page in first..first.saturating_add(count) {
-            if let Some(f) = self.frame(file, page).filter(|&f| is_clean(self.frames[f as usize].flags)) {
+            if let Some(f) = self.frame(file, page).filter(|&f| self.frames.is_clean(f)) {
                 self.drop_frame(f);
             }
         }
@@ -478,53 +509,20 @@ impl Cache {
 
     /// Drops all clean pages.
     pub(super) fn invalidate_all(&mut self) {
-        while self.oldest != NONE {
-            self.drop_frame(self.oldest);
+        while let Some(oldest) = self.frames.oldest() {
+            self.drop_frame(oldest);
         }
     }
 
     fn drop_frame(&mut self, f: u32) {
-        let Frame { file, page, .. } = self.frames[f as usize];
-        self.unlink(f);
+        let Frame { file, page, .. } = *self.frames.get(f);
+        self.frames.remove(f);
         let mapping = &mut self.files[file as usize];
         mapping.cached -= 1;
-        if let Some(chunk) = &mut mapping.table[page as usize / CHUNK] {
+        if let Some(Some(chunk)) = mapping.table.get_mut(page as usize / CHUNK) {
             chunk.frames[page as usize % CHUNK] = NONE;
         }
-        self.used -= 1;
-        self.free.push(f);
     }
-
-    fn link(&mut self, f: u32) {
-        let newest = self.newest;
-        let frame = &mut self.frames[f as usize];
-        (frame.older, frame.newer) = (newest, NONE);
-        if newest == NONE {
-            self.oldest = f;
-        } else {
-            self.frames[newest as usize].newer = f;
-        }
-        self.newest = f;
-    }
-
-    fn unlink(&mut self, f: u32) {
-        let Frame { older, newer, .. } = self.frames[f as usize];
-        if older == NONE {
-            self.oldest = newer;
-        } else {
-            self.frames[older as usize].newer = newer;
-        }
-        if newer == NONE {
-            self.newest = older;
-        } else {
-            self.frames[newer as usize].older = older;
-        }
-    }
-}
-
-/// Whether a page may be dropped.
-const fn is_clean(flags: u8) -> bool {
-    flags & (UPTODATE | DIRTY | WRITEBACK | READING) == UPTODATE
 }
 
 #[cfg(test)]

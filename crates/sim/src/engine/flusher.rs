@@ -22,7 +22,8 @@ use crate::event::Due;
 use crate::host::{Flusher as Kind, Plug, Throttle};
 use fairhead_core::{Duration, GroupId, Instant, IoPrio, TaskId};
 
-use super::cache::{PAGE_SECTORS, WRITEBACK};
+use super::cache::PAGE_SECTORS;
+use super::frames::WRITEBACK;
 
 /// How long it waits for others when it can write nothing itself.
 //= linux-2.6.9 mm/page-writeback.c blk_congestion_wait(WRITE, HZ/10)

@@ -48,6 +48,7 @@ mod disks;
 mod earliest;
 mod files;
 mod flusher;
+mod frames;
 mod groups;
 mod lane;
 mod locks;

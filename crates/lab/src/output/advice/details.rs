@@ -1,6 +1,6 @@
 //! What is behind the answer: every candidate, each job under each, what was ruled out, reasons, steps.
 
-use fairhead_sim::advise::{Advice, Candidate, Cost, Floor, LetGo, Place, factor};
+use fairhead_sim::advise::{Advice, Candidate, Cost, Floor, LetGo, Place, WORK_PER_S, factor};
 
 use super::super::table::{Best, Cell, Table, time};
 use super::{Labels, amount, fared, ranked, shown, todo, word};
@@ -8,7 +8,7 @@ use super::{Labels, amount, fared, ranked, shown, todo, word};
 /// The report's second part, with a line break at its end.
 #[must_use]
 pub fn details(labels: &Labels, advice: &Advice, is_coloured: bool) -> String {
-    let mut text = format!("\nhost of {}, {}, seed {}\n", labels.host, labels.emphasis, advice.told_seed);
+    let mut text = format!("\nhost of {}, {}, seed {}\n", labels.host, labels.emphasis, advice.asked.0);
     for (about, table) in tables(advice) {
         text.push_str(&format!("\n{about}\n{}", table.render(is_coloured)));
     }
@@ -25,7 +25,7 @@ pub fn details(labels: &Labels, advice: &Advice, is_coloured: bool) -> String {
         text.push_str(&format!("{}{end}\n", step.about));
         step.lines.iter().for_each(|l| text.push_str(&format!("    {l}\n")));
     }
-    text.push_str(&format!("\n{}\n", ended(advice)));
+    text.push_str(&format!("\n{}\nThe same command with {} repeats it.\n", ended(advice), options(advice)));
     text
 }
 
@@ -165,7 +165,7 @@ pub(super) fn cut(advice: &Advice) -> Option<String> {
     ))
 }
 
-/// Why there were no more rounds, and how to have the same again.
+/// Why there were no more rounds.
 pub(super) fn ended(advice: &Advice) -> String {
     use fairhead_sim::advise::End;
     let (rounds, end) = advice.rounds();
@@ -175,7 +175,20 @@ pub(super) fn ended(advice: &Advice) -> String {
         End::Rounds => "that is the most",
     };
     let word = if rounds == 1 { "round" } else { "rounds" };
-    format!("Stopped after {rounds} {word} because {why}; --rounds {rounds} repeats it.")
+    format!("Stopped after {rounds} {word} because {why}.")
+}
+
+/// The options with which the same load, disk, schedulers and goal have the same answer. The number of rounds
+/// alone does not repeat it: the budget also bounds how many fresh seeds confirm, and each race has a number
+/// of its own.
+pub(super) fn options(advice: &Advice) -> String {
+    let (seed, work, rounds) = advice.asked;
+    let budget = match work.as_ms() * 1000 / WORK_PER_S.as_ms() {
+        ms if ms.is_multiple_of(1000) => format!("{}s", ms / 1000),
+        ms => format!("{ms}ms"),
+    };
+    let rounds = rounds.map(|rounds| format!(" --rounds {rounds}")).unwrap_or_default();
+    format!("--seed {seed} --budget {budget}{rounds}")
 }
 
 /// Where a candidate can be used.

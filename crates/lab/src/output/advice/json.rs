@@ -45,6 +45,7 @@ pub fn value(labels: &Labels, seed: u64, advice: &Advice) -> Value {
         })),
         "rounds": advice.rounds().0,
         "ended": details::ended(advice),
+        "repeated_by": details::options(advice),
         "reckoned_work_ns": advice.work().as_ns(),
         "run_times_cut_to_permille": advice.shortened,
         "candidates": candidates,

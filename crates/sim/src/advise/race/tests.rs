@@ -151,6 +151,25 @@ fn an_open_answer_gets_more_fresh_seeds() {
     }
 }
 
+/// One is far worse than the base, and one leaves the answer open: only the open one and the base have more
+/// fresh seeds than the first ones.
+#[test]
+fn who_is_clearly_no_answer_is_confirmed_no_further() {
+    let fresh = |a: &Answer, c: usize| a.book.standings[c].fresh.len();
+    let mut open = 0;
+    for seed in 0..100 {
+        let rules = Rules { seed, rounds: Some(1), ..RULES };
+        let a = run(&[0.0, 0.25, -0.6, -0.6], 0.25, &rules);
+        assert_eq!(fresh(&a, 0), a.fresh(), "the base has all");
+        if fresh(&a, 1) > CONFIRM_MIN as usize {
+            open += 1;
+            assert_eq!(fresh(&a, 1), a.fresh());
+            assert!([2, 3].iter().all(|&c| fresh(&a, c) <= CONFIRM_MIN as usize), "seed {seed}");
+        }
+    }
+    assert!(open > 10, "{open} of 100");
+}
+
 /// A race ends when no other can be worth a change, however noisy they are: what is surely not better by 5 %
 /// need not be shown to be worse, too.
 #[test]
