@@ -39,8 +39,8 @@ const THINK: Duration = Duration::from_ms(4);
 /// The time after which it is asked again whether the others have gone.
 const AGAIN: Duration = Duration::from_ms(1);
 
-/// The longest pause.
-const MOST: Duration = Duration::from_secs(2);
+/// The longest pause: no request is to wait for a second because of others.
+const MOST: Duration = Duration::from_ms(800);
 
 /// How many flushes a group has at the device at a time, beside others; and how many requests about space it
 /// has handed over.

@@ -55,9 +55,13 @@ pub struct Limits {
     /// this (BFQ). A change of `slice_idle` switches it off. A task that is not idled for takes the disk from
     /// a task that had more. Default false.
     pub spares_groups: bool,
-    /// If not zero: while requests of several groups are here, a slot under BFQ lasts at most this long
-    /// divided by the number of these groups, and at least 25 ms; what its queue's weight is raised by does
-    /// not make it longer. Default zero: a slot lasts as long as the scheduler's tunables say.
+    /// If not zero: while requests of several groups are here, all that want the disk have turns within about
+    /// this time under BFQ. A slot lasts for its group's part of it by weight: at least 25 ms for a queue
+    /// that reads in order, and 6 ms (2 ms without a head) for each request of a queue that seeks; one that
+    /// seeks with more than four requests has as long as any other. While only streams wanted the disk for
+    /// the last second, this time is two and a half times as long. What a queue's weight is raised by makes
+    /// its slot no longer, its budget is no larger than such a slot, and one that sends one request at a time
+    /// pays for its slot within 700 ms. Default zero: a slot lasts as long as the scheduler's tunables say.
     pub turns_within: Duration,
     /// Whether the tasks of a group other than the root are taken for one program: BFQ raises the weight of a
     /// new task only while the group is new itself, or was idle for long before. Default false.

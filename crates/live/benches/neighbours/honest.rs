@@ -15,6 +15,7 @@ pub(crate) const BLOCK: usize = 4096;
 pub(crate) struct Kept {
     pub(crate) reads: usize,
     pub(crate) p99: Duration,
+    pub(crate) longest: Duration,
 }
 
 /// Numbers that jump about, the same each time.
@@ -39,7 +40,7 @@ fn again(time: Duration, blocks: u64, mut once: impl FnMut(u64)) -> Kept {
     }
     times.sort_unstable();
     let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or(time);
-    Kept { reads: times.len(), p99 }
+    Kept { reads: times.len(), p99, longest: times.last().copied().unwrap_or(time) }
 }
 
 /// A client of NBD.

@@ -5,6 +5,7 @@
 //!   cargo bench -p fairhead-live --bench neighbours                    the matrix, half an hour
 //!   cargo bench -p fairhead-live --bench neighbours -- FLUSH 'x 8'     its cells with both words
 //!   cargo bench -p fairhead-live --bench neighbours -- soak 60         the soak, in seconds
+//!   cargo bench -p fairhead-live --bench neighbours -- journal 5       a neighbour that calls fsync
 //! ```
 //!
 //! **A cell** is a message (`../../tests/messages`, `calls.rs`: made from the tables of the protocols'
@@ -32,6 +33,7 @@ mod calls;
 mod cell;
 mod floods;
 mod honest;
+mod journal;
 mod place;
 mod processes;
 mod roles;
@@ -56,15 +58,21 @@ fn main() -> ExitCode {
             roles::play(&args[1..]);
             ExitCode::SUCCESS
         }
-        Some("soak") => {
-            let seconds = args.get(1).map_or(Ok(60), |text| text.parse());
-            match seconds {
-                Ok(seconds) => soak::run(Duration::from_secs(seconds)),
-                Err(_) => usage("soak SECONDS"),
-            }
-        }
+        Some("soak") => match seconds(&args, 60) {
+            Some(time) => soak::run(time),
+            None => usage("soak SECONDS"),
+        },
+        Some("journal") => match seconds(&args, 5) {
+            Some(time) => journal::run(time),
+            None => usage("journal SECONDS"),
+        },
         _ => matrix(&args),
     }
+}
+
+/// The time that the second argument says.
+fn seconds(args: &[String], usual: u64) -> Option<Duration> {
+    args.get(1).map_or(Ok(usual), |text| text.parse()).ok().map(Duration::from_secs)
 }
 
 fn usage(right: &str) -> ExitCode {

@@ -132,10 +132,7 @@ impl Place {
             Way::File(file, good, _) => {
                 let role = ["honest", file.to_str().expect("a plain name"), &time.as_millis().to_string()];
                 let mut player = Player::begin(&mut in_cgroup(good, &role));
-                let line = player.line();
-                let numbers: Vec<u64> = line.split(' ').filter_map(|n| n.parse().ok()).collect();
-                let [reads, p99] = numbers[..] else { return Kept { reads: 0, p99: time } };
-                Kept { reads: reads as usize, p99: Duration::from_micros(p99) }
+                heard(&player.line(), time)
             }
         }
     }
@@ -155,7 +152,7 @@ impl Place {
 }
 
 /// Plays a role in a cgroup.
-fn in_cgroup(cgroup: &Cgroup, role: &[&str]) -> Command {
+pub(crate) fn in_cgroup(cgroup: &Cgroup, role: &[&str]) -> Command {
     let this = std::env::current_exe().expect("this program");
     let words: Vec<String> = role.iter().map(|word| format!("'{word}'")).collect();
     cgroup.command(&format!("{} role {}", this.display(), words.join(" ")))
@@ -163,8 +160,16 @@ fn in_cgroup(cgroup: &Cgroup, role: &[&str]) -> Command {
 
 /// What a role that says nothing else is printed by.
 pub(crate) fn tell(kept: Kept) {
-    println!("{} {}", kept.reads, kept.p99.as_micros());
+    println!("{} {} {}", kept.reads, kept.p99.as_micros(), kept.longest.as_micros());
     let _ = std::io::stdout().flush();
+}
+
+/// What such a line says; one that is none is of a role that got nothing in this time.
+pub(crate) fn heard(line: &str, time: Duration) -> Kept {
+    let numbers: Vec<u64> = line.split(' ').filter_map(|n| n.parse().ok()).collect();
+    let [reads, p99, longest] = numbers[..] else { return Kept { reads: 0, p99: time, longest: time } };
+    let us = Duration::from_micros;
+    Kept { reads: reads as usize, p99: us(p99), longest: us(longest) }
 }
 
 /// The honest tenant's role in a mount.
@@ -172,12 +177,12 @@ pub(crate) fn honest_role(file: &str, ms: &str) {
     tell(read_file(file.as_ref(), Duration::from_millis(ms.parse().unwrap_or(500))));
 }
 
-fn ready(server: &mut Player) -> Result<(), String> {
+pub(crate) fn ready(server: &mut Player) -> Result<(), String> {
     let line = server.line();
     if line == "ready" { Ok(()) } else { Err(if line.is_empty() { "no server".to_owned() } else { line }) }
 }
 
 /// An image without holes: a read of a hole costs less.
-fn fill(path: &std::path::Path) -> std::io::Result<()> {
+pub(crate) fn fill(path: &std::path::Path) -> std::io::Result<()> {
     fs::write(path, vec![0x5a; SIZE])
 }

@@ -1,8 +1,10 @@
 //! What this program plays in processes of its own: the server, a flood, a program that burns processor time.
 
 use crate::floods;
+use crate::journal;
 use crate::place::honest_role;
 use fairhead_core::Max;
+use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;
 use fairhead_live::control::{ControlOptions, ControlServer};
 use fairhead_live::nbd::{Export, Listen, Options, Server};
@@ -24,6 +26,8 @@ pub(crate) fn play(args: &[String]) {
             be_nice();
             flood(front, dir.as_ref(), message, count.parse().unwrap_or(1), reads == "reads");
         }
+        ["beside-journal", dir, image, setting] => said(mount_with(dir.as_ref(), image, setting)),
+        ["journal", file] => journal::keep(file.as_ref()),
         ["honest", file, ms] => honest_role(file, ms),
         ["hog", part] => {
             be_nice();
@@ -111,6 +115,20 @@ fn mount(dir: &Path, image: &str, limits: &str, evil: &str) -> Result<(), Error>
     fairhead_live::keep_heap_small();
     let mount = Mount::directory(options(image)?, &dir.join("source"), &dir.join("mnt"))?;
     limit(mount.disk(), limits, evil)?;
+    wait();
+    Ok(())
+}
+
+/// A mount with live BFQ's defaults, or without idling.
+fn mount_with(dir: &Path, image: &str, setting: &str) -> Result<(), Error> {
+    fairhead_live::keep_heap_small();
+    let mut options = options(image)?;
+    if setting == journal::NO_IDLING {
+        let mut config = (preset("bfq").expect("a preset").config)().live();
+        config.set("slice_idle", 0).expect("in range");
+        options = options.config(config).idles_freely();
+    }
+    let _mount = Mount::directory(options, &dir.join("source"), &dir.join("mnt"))?;
     wait();
     Ok(())
 }

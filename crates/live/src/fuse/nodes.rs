@@ -24,18 +24,21 @@ use super::protocol::ROOT;
 use crate::bio::Errno;
 use fairhead_core::units::Sector;
 use rustix::fs::{Mode, OFlags};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Weak};
 
+/// Memory of fewer nodes is not worth the time that it takes to give it back.
+const MANY_GONE: usize = 16 << 10;
+
 /// The least region of a file, in bytes.
 const REGION_MIN: u64 = 64 << 20;
 
 /// A file, whichever name it has: device, inode and kind.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Key(u64, u64, u32);
 
 impl Key {
@@ -128,15 +131,18 @@ struct Node {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Nodes {
-    /// Numbers begin at 1, the root.
-    all: HashMap<u64, Node>,
-    by_key: HashMap<Key, u64>,
+    /// Numbers begin at 1, the root. Trees, as tables would be copied while they grow, which takes tens of
+    /// milliseconds for a million nodes, and stay as large as they were when the nodes have gone.
+    all: BTreeMap<u64, Node>,
+    by_key: BTreeMap<Key, u64>,
     descriptors: Descriptors,
     last: u64,
     /// Nodes with a name as their way.
     names: usize,
     /// Nodes that keep a descriptor because they have no other way any more.
     nameless: usize,
+    /// Nodes that have gone since memory was last given back.
+    gone: usize,
     /// Where the next file begins.
     next_sector: u64,
 }
@@ -158,12 +164,13 @@ impl Nodes {
             opened: Weak::new(),
         };
         Ok(Self {
-            all: HashMap::from([(ROOT, node)]),
-            by_key: HashMap::from([(key, ROOT)]),
+            all: BTreeMap::from([(ROOT, node)]),
+            by_key: BTreeMap::from([(key, ROOT)]),
             descriptors: Descriptors::new(descriptors),
             last: ROOT,
             names: 0,
             nameless: 0,
+            gone: 0,
             next_sector: 0,
         })
     }
@@ -386,6 +393,15 @@ impl Nodes {
         self.drop_unused(number, closed);
     }
 
+    /// Whether it is time to give memory back: many nodes have gone, more than are left.
+    pub(super) fn gives_back(&mut self) -> bool {
+        let is_much = self.gone >= MANY_GONE.max(self.all.len());
+        if is_much {
+            self.gone = 0;
+        }
+        is_much
+    }
+
     /// Drops a node that neither the kernel nor another node needs, and the folders that only it needed.
     fn drop_unused(&mut self, mut number: u64, closed: &mut Closed) {
         while let Some(node) = self.all.get(&number) {
@@ -393,6 +409,7 @@ impl Nodes {
                 return;
             }
             let node = self.all.remove(&number).expect("just seen");
+            self.gone += 1;
             if self.by_key.get(&node.key) == Some(&number) {
                 self.by_key.remove(&node.key);
             }
@@ -450,6 +467,25 @@ mod tests {
         assert!(nodes.find(folder).is_err() && closed.len() == 1);
         nodes.forget(file, 1, &mut closed);
         assert_eq!((nodes.all.len(), nodes.by_key.len(), nodes.names, closed.len()), (1, 1, 0, 2));
+    }
+
+    #[test]
+    fn memory_is_given_back_when_most_nodes_have_gone() {
+        let mut nodes = Nodes::new(File::open(".").unwrap(), 10).unwrap();
+        let (null, many) = (null(), MANY_GONE as u64 * 3);
+        let numbers: Vec<u64> =
+            (1..=many).map(|i| nodes.know(Arc::clone(&null), key(i), named(ROOT, "x")).0).collect();
+        let mut gave_back = Vec::new();
+        for (i, number) in numbers.iter().enumerate() {
+            nodes.forget(*number, 1, &mut Closed::new());
+            if nodes.gives_back() {
+                gave_back.push(i + 1);
+            }
+        }
+        // As many have gone as are left with the root; then as many as it is worth it for.
+        let half = (many as usize + 1).div_ceil(2);
+        assert_eq!(gave_back, [half, half + MANY_GONE]);
+        assert_eq!((nodes.all.len(), nodes.by_key.len()), (1, 1));
     }
 
     #[test]

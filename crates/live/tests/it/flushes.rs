@@ -237,6 +237,22 @@ fn reads(scheduler: &str, weight: u16, flushers: u32, files: u32) -> (usize, usi
     (alone, beside, p99)
 }
 
+/// Its part would be a flush in 2.4 s.
+#[test]
+fn a_flush_of_a_group_of_little_weight_waits_less_than_a_second() {
+    let mut rig = Rig::new("noop");
+    let light = rig.group(1, 0, 1);
+    for i in 2..7 {
+        let heavy = rig.group(i, 0, 1000);
+        rig.program(heavy, i, Op::Read, Duration::from_us(40));
+    }
+    let flusher = rig.program(light, 0, Op::Flush, Duration::ZERO);
+    rig.run(Duration::from_secs(10));
+    let longest = rig.programs[flusher].waits.iter().copied().max().unwrap();
+    assert!(longest > Duration::from_ms(500), "there is no pause to bound: {longest}");
+    assert!(longest < Duration::from_secs(1), "{longest}");
+}
+
 /// A neighbour of weight 1 that flushed at depth 1 left a reader a quarter of its reads, and one with eight
 /// connections a fifteenth.
 #[test]

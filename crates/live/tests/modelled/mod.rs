@@ -8,14 +8,14 @@ use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
 use fairhead_core::{Control, Limits, request};
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams};
-use fairhead_live::{Bio, ClientId, FileId, IoId, Op, RequestQueue, Settings, Start};
+use fairhead_live::{Bio, ClientId, FileId, Flush, IoId, Op, RequestQueue, Settings, Start};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Sectors between two tenants' files.
 const GAP: u64 = 2048;
 
 /// A request that a tenant asks for. `also_writes`: it writes the block when it has read it, before it
-/// has its answer.
+/// has its answer. `flushes`: then it has its file flushed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
     pub(crate) op: Op,
@@ -23,12 +23,20 @@ pub(crate) struct Ask {
     pub(crate) offset: u64,
     pub(crate) len: u32,
     pub(crate) also_writes: bool,
+    pub(crate) flushes: bool,
 }
 
 impl Ask {
     pub(crate) fn read(offset: u64, len: u32) -> Self {
-        Self { op: Op::Read, fua: false, offset, len, also_writes: false }
+        Self { op: Op::Read, fua: false, offset, len, also_writes: false, flushes: false }
     }
+}
+
+/// What the device does commands for.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    Io(IoId),
+    Flush(FileId),
 }
 
 /// What a tenant does.
@@ -78,8 +86,8 @@ pub(crate) struct World {
     size: u64,
     device: Device,
     /// Commands that wait for room at the device, and by tag those that it has.
-    line: VecDeque<(IoId, Command)>,
-    works: BTreeMap<u16, IoId>,
+    line: VecDeque<(Work, Command)>,
+    works: BTreeMap<u16, Work>,
     free: Vec<Tag>,
     /// The commands of an io that are not done.
     commands: BTreeMap<usize, u32>,
@@ -169,11 +177,25 @@ impl World {
         self.queue.submit(self.now, self.client, bio, Some(()));
     }
 
+    fn flush(&mut self, open: Open) {
+        let i = open.tenant as u32;
+        self.open.insert(self.serial, open);
+        let prio = IoPrio { class: Class::BestEffort, level: 4 };
+        let (file, task, group) = (FileId(i), TaskId(i + 1), GroupId(i + 1));
+        let flush = Flush { file, task, group, prio, cookie: self.serial };
+        self.serial += 1;
+        self.queue.flush(self.now, self.client, flush);
+    }
+
     fn answered(&mut self, cookie: u64) {
         let open = self.open.remove(&cookie).expect("asked for");
         if open.ask.also_writes {
             let ask = Ask { op: Op::Write, also_writes: false, ..open.ask };
             return self.submit(Open { ask, ..open });
+        }
+        if open.ask.flushes {
+            let ask = Ask { flushes: false, ..open.ask };
+            return self.flush(Open { ask, ..open });
         }
         let got = &mut self.got[open.tenant];
         got.done += 1;
@@ -193,7 +215,7 @@ impl World {
         let (mut start, mut left) = (rq.start, rq.len);
         while left > Sectors(0) {
             let len = left.min(facts.max_request);
-            self.line.push_back((io, Command { tag: Tag(0), op, start, len, fua }));
+            self.line.push_back((Work::Io(io), Command { tag: Tag(0), op, start, len, fua }));
             *self.commands.entry(io.0).or_default() += 1;
             (start, left) = (start + len, Sectors(left.0 - len.0));
         }
@@ -202,8 +224,8 @@ impl World {
     fn feed(&mut self) {
         while self.device.can_accept() && !self.line.is_empty() {
             let Some(tag) = self.free.pop() else { return };
-            let (io, command) = self.line.pop_front().expect("just seen");
-            self.works.insert(tag.0, io);
+            let (work, command) = self.line.pop_front().expect("just seen");
+            self.works.insert(tag.0, work);
             self.device.submit(self.now, Command { tag, ..command });
         }
     }
@@ -212,16 +234,23 @@ impl World {
         while self.device.next_event().is_some_and(|at| at <= self.now) {
             while let Some(tag) = self.device.poll(self.now) {
                 self.free.push(tag);
-                let io = self.works.remove(&tag.0).expect("the device had it");
-                let left = self.commands.get_mut(&io.0).expect("it began");
-                *left -= 1;
-                if *left == 0 {
-                    self.commands.remove(&io.0);
-                    let results = vec![Ok(()); self.queue.pieces(io).len()];
-                    self.queue.finished(self.now, io, &results);
+                match self.works.remove(&tag.0).expect("the device had it") {
+                    Work::Io(io) => self.did_command(io),
+                    Work::Flush(file) => self.queue.flushed(self.now, file, Ok(())),
                 }
             }
             self.feed();
+        }
+    }
+
+    /// The device has done one of the commands of an io.
+    fn did_command(&mut self, io: IoId) {
+        let left = self.commands.get_mut(&io.0).expect("it began");
+        *left -= 1;
+        if *left == 0 {
+            self.commands.remove(&io.0);
+            let results = vec![Ok(()); self.queue.pieces(io).len()];
+            self.queue.finished(self.now, io, &results);
         }
     }
 
@@ -240,8 +269,14 @@ impl World {
             self.answered(answer.cookie);
         }
         while let Some(start) = self.queue.next(self.now) {
-            let Start::Io(io) = start else { panic!("no tenant flushes") };
-            self.start(io);
+            match start {
+                Start::Io(io) => self.start(io),
+                Start::Flush(file) => {
+                    let (op, start, len) = (DeviceOp::Flush, Sector(0), Sectors(0));
+                    self.line
+                        .push_back((Work::Flush(file), Command { tag: Tag(0), op, start, len, fua: false }));
+                }
+            }
         }
         self.feed();
     }

@@ -693,6 +693,23 @@ impl<I: Id> Hierarchy<I> {
         self.schedules[group].trees[class as usize].vtime()
     }
 
+    /// The part of `all` that is due to the leaf's group by weight, as things stand; to the leaf, as far as
+    /// it is not raised, if it is a child of the root.
+    #[must_use]
+    pub(crate) fn part(&self, leaf: I, all: u64) -> u64 {
+        let group = self.group(leaf);
+        let mut e = self.entity(group).unwrap_or(Self::leaf(leaf));
+        let mut part = all;
+        loop {
+            let share = &self.shares[e];
+            let own = u64::from(if self.group_of(e).is_none() { share.base } else { self.nodes.weight(e) });
+            let sum = self.schedules[share.group].trees[share.class as usize].weight();
+            part = part.saturating_mul(own) / sum.max(own);
+            let Some(above) = self.entity(share.group) else { return part };
+            e = above;
+        }
+    }
+
     /// The sum of the weights of a group's children of one class.
     #[inline]
     #[must_use]

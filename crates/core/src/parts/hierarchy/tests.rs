@@ -88,6 +88,7 @@ fn groups_share_before_their_children_do() {
         assert!(want.abs_diff(got) <= 12, "{slots:?}");
     }
     assert_eq!((h.group_weight(group(2)), h.parent(group(2))), (70, Some(group(1))));
+    assert_eq!([0, 1, 2, 3].map(|leaf| h.part(Tag(leaf), 4000)), [1000, 3000, 1500, 1500], "by groups");
 }
 
 #[test]

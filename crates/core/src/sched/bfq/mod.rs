@@ -201,6 +201,8 @@ pub struct Bfq {
     last_completion: Option<Instant>,
     slot_start: Instant,
     idle_start: Instant,
+    /// When a slot last began of a queue that reads no stream; kept where [`Limits::turns_within`] is set.
+    other_than_stream: Instant,
     /// Whether the disk idles for fewer queues than the tunables say: see [`Limits::idle_for_quick_only`] and
     /// [`Limits::spares_groups`].
     idles_less: bool,
@@ -821,6 +823,7 @@ impl Bfq {
             last_completion: None,
             slot_start: Instant::EPOCH,
             idle_start: Instant::EPOCH,
+            other_than_stream: Instant::EPOCH,
             idles_less: limits.idle_for_quick_only || limits.spares_groups,
             idle_timer: None,
             slots_seen: 0,

@@ -9,6 +9,7 @@ use crate::bio::Errno;
 use crate::fuse::file_handle::FileHandle;
 use crate::fuse::nodes::{Closed, Found, Key, Way, open_path};
 use crate::fuse::protocol::{Attr, Reply};
+use crate::heap;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -83,8 +84,12 @@ impl Directory {
         let mut closed = Closed::new();
         let mut nodes = lock(&self.nodes);
         lookups.into_iter().for_each(|(node, lookups)| nodes.forget(node, lookups, &mut closed));
+        let gives_back = nodes.gives_back();
         drop(nodes);
         drop(closed);
+        if gives_back {
+            heap::give_back();
+        }
     }
 }
 

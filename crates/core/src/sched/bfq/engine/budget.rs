@@ -159,6 +159,7 @@ impl Bfq {
         let (slow, time) = self.judge_speed(q, end);
         let timed_out = reason == Expire::BudgetTimeout && self.has_third_left(q);
         if !self.queues[q].raise.is_raised() && (slow || timed_out) {
+            let time = if self.limits.turns_within.is_zero() { time } else { self.bearable(q, time) };
             self.charge_time(now, q, time);
         }
         slow
@@ -224,6 +225,9 @@ impl Bfq {
         };
         if self.slots_seen >= SLOTS_WARM && self.setting.max_budget.is_none() {
             budget = budget.min(largest);
+        }
+        if !self.limits.turns_within.is_zero() {
+            budget = self.fit_turn(q, budget);
         }
         self.queues[q].next_budget = budget;
         if let Some(tag) = self.queues[q].next_rq {

@@ -20,7 +20,7 @@
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch, bfq_updated_next_req
 //= docs/reference/bfq.md#73-from-idle-to-busy
 
-use super::queue::LinkId;
+use super::queue::{LinkId, Queue};
 use super::setting::Setting;
 use crate::elevator::Cx;
 use crate::sched::bfq::view::{Expire, QueueId, since};
@@ -33,8 +33,27 @@ use crate::units::{Duration, GroupId, Instant, Sector, Sectors};
 //= docs/reference/bfq.md#73-from-idle-to-busy
 const BURST_EXIT: Duration = Duration::from_secs(10);
 
-/// A slot lasts for so long at least, however many groups there are: a few random reads of a disk.
-const SLOT_LEAST: Duration = Duration::from_ms(25);
+/// A slot of a stream lasts for so long at least, however small its group's part is: the way to its place,
+/// and twice as long for its data.
+const STREAM_LEAST: Duration = Duration::from_ms(25);
+
+/// A slot of a queue that seeks lasts for so long at least for each request that the queue has, at a disk
+/// with a head and at others.
+const REQUEST_LEAST: Duration = Duration::from_ms(6);
+const QUICK_LEAST: Duration = Duration::from_ms(2);
+
+/// A queue that seeks with more requests than these has the same turn as all others: too much of what it has
+/// at the disk is done in the slots of others, whose requests are done in its own.
+const FEW: u64 = 4;
+
+/// See [`Bfq::bearable`]. It is a part of the second that no request is to wait for: the other part is for
+/// turns of others that come first.
+const PAID_WITHIN: Duration = Duration::from_ms(700);
+
+/// Streams have turns within so many times the usual time, while nothing but streams wanted the disk in the
+/// last second.
+const STREAMS_TIMES: (u64, u64) = (5, 2);
+const ONLY_STREAMS: Duration = Duration::from_secs(1);
 
 /// What to do about the queue in service.
 #[derive(Clone, Copy, Debug)]
@@ -160,16 +179,71 @@ impl Bfq {
     /// The slot of `q`, which is in service, ends in time for the other groups that have requests.
     #[inline(never)]
     fn share_turns(&mut self, q: QueueId) {
-        if self.groups_pending < 2 {
-            return;
+        if !self.is_stream(q) {
+            self.other_than_stream = self.slot_start;
         }
-        let part = self.limits.turns_within / u64::from(self.groups_pending);
-        let deadline = self.slot_start + part.max(SLOT_LEAST);
+        let Some(turn) = self.turn(q) else { return };
+        let deadline = self.slot_start + turn;
         let queue = &mut self.queues[q];
         if deadline < queue.slot_deadline {
             queue.slot_deadline = deadline;
             queue.waits_since = deadline;
         }
+    }
+
+    /// How long a slot of `q` lasts while other groups have requests: its group's part, by weight, of the
+    /// time [within](crate::Limits::turns_within) which all have turns.
+    fn turn(&self, q: QueueId) -> Option<Duration> {
+        if self.groups_pending < 2 {
+            return None;
+        }
+        let within = self.limits.turns_within;
+        let equal = (within / u64::from(self.groups_pending)).max(STREAM_LEAST);
+        Some(match self.requests_of_seeky(q) {
+            None => {
+                let only_streams = self.slot_start.saturating_since(self.other_than_stream) >= ONLY_STREAMS;
+                let (times, over) = if only_streams { STREAMS_TIMES } else { (1, 1) };
+                self.part(q, within * times / over).max(STREAM_LEAST)
+            }
+            Some(count) if count <= FEW => {
+                let each = if self.limits.rotational { REQUEST_LEAST } else { QUICK_LEAST };
+                self.part(q, within).max(each * count)
+            }
+            Some(_) => equal,
+        })
+    }
+
+    /// How many requests `q` has, at least one, if it seeks.
+    fn requests_of_seeky(&self, q: QueueId) -> Option<u64> {
+        let Queue { requests, in_flight, .. } = &self.queues[q];
+        self.is_seeky(q).then(|| u64::from(requests.len() + in_flight).max(1))
+    }
+
+    /// The part of `time` that is due to the group of `q` by weight.
+    fn part(&self, q: QueueId, time: Duration) -> Duration {
+        Duration::from_ns(self.hierarchy.part(q, time.as_ns()))
+    }
+
+    /// Bounds a budget of `q` by what its turn may cost: the finish time that a queue competes with is its
+    /// budget's, and a queue of little weight with a large one would be the last for long.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn fit_turn(&self, q: QueueId, budget: u32) -> u32 {
+        let Some(turn) = self.turn(q) else { return budget };
+        let is_single = self.requests_of_seeky(q) == Some(1);
+        let turn = if is_single { self.part(q, self.limits.turns_within) } else { turn };
+        let whole = self.setting.charged_time.as_ns().max(1);
+        let most = u64::from(self.bmax_now).saturating_mul(turn.as_ns()) / whole;
+        budget.min(u32::try_from(most).unwrap_or(u32::MAX).max(1))
+    }
+
+    /// What the time of a slot of `q` counts as: a queue with one request at a time pays in [`PAID_WITHIN`]
+    /// for it, or it would have to wait longer for its next turn.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn bearable(&self, q: QueueId, time: Duration) -> Duration {
+        let is_single = self.groups_pending > 1 && self.requests_of_seeky(q) == Some(1);
+        if is_single { time.min(self.part(q, PAID_WITHIN)) } else { time }
     }
 }
 

@@ -156,6 +156,13 @@ impl Bfq {
         (greedy || past.thinks_within(longest)).then_some(wanted.min(longest * 2))
     }
 
+    /// Whether `q` reads a stream, without pauses that are worth mention.
+    pub(crate) fn is_stream(&self, q: QueueId) -> bool {
+        let past = &self.queues[q].past;
+        let goes_on = past.thinks_within(QUICK) || past.is_io_bound() && !past.thinks_longer_than(QUICK);
+        goes_on && !self.is_seeky(q) && !self.queues[q].raise.is_raised()
+    }
+
     /// Whether the disk idles only for tasks that make up for it, as several groups have requests.
     pub(crate) fn spares_groups(&self) -> bool {
         self.idles_less && self.limits.spares_groups && self.groups_pending > 1
