@@ -32,7 +32,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Weak};
 
 /// Memory of fewer nodes is not worth the time that it takes to give it back.
-const MANY_GONE: usize = 16 << 10;
+const MANY_GONE: usize = 4 << 10;
 
 /// The least region of a file, in bytes.
 const REGION_MIN: u64 = 64 << 20;

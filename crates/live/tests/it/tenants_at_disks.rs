@@ -201,7 +201,7 @@ fn a_reader_beside_a_neighbour_that_calls_fsync_waits_little_and_loses_nothing_t
         let reader = Tenant { thinks: AT_ONCE, asks: |_, c| Ask::read(c.below(8000) << 12, 4096), ..ONE };
         let run = |tenants: &[Tenant], set: Set| world(model, SMALL, tenants, set).run(5, 10);
         let (now, none) = (run(&[reader, JOURNAL], live), run(&[reader, JOURNAL], no_idling));
-        show(&format!("{model}"), &now);
+        show(model, &now);
         show("slice_idle=0", &none);
         let alone = run(&[JOURNAL], live);
         show("the neighbour alone", &alone);
