@@ -2,8 +2,8 @@
 //!
 //! The neighbour writes a byte, calls fsync and pauses for 2 ms; the honest tenant reads 4 KiB at random, one
 //! request at a time. Each of [`ROUNDS`] rounds measures both settings one after the other: BFQ as it is
-//! live, and without idling, which is what the first is compared with; so a machine that is busy is so for both.
-//! The best round of each setting counts, as what other programs take is no doing of a scheduler.
+//! live, and without idling, which is what the first is compared with; so a machine that is busy is so for
+//! both. The best round of each setting counts, as what other programs take is no doing of a scheduler.
 //!
 //! On the disk that the repository is on, and on emulated ones: the reader keeps nine tenths of what it gets
 //! without idling, and waits for [`Disk::most`] at most, or for as long as it does without idling.

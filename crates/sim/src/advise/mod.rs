@@ -186,8 +186,8 @@ pub struct Advice {
     pub winner: usize,
     /// The best of Fairhead's own, if it is surely better than the winner.
     pub better_own: Option<usize>,
-    /// The seed, the budget as work, and the number of rounds that were asked for: with these, one load on one
-    /// disk has one answer.
+    /// The seed, the budget as work, and the number of rounds that were asked for: with these, one load on
+    /// one disk has one answer.
     pub asked: (u64, Duration, Option<u32>),
     /// The facts of the disk that a driver sees.
     pub facts: Facts,

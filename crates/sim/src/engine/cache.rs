@@ -33,7 +33,7 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 /// Entries of a chunk of a file's table.
 const CHUNK: usize = 1024;
 
-/// The stamp of a page that is the last of so many that became dirty.
+/// The stamp of a page that is the last of this number of pages that became dirty.
 #[allow(clippy::cast_possible_truncation, reason = "stamps are compared with wrap-around")]
 const fn stamp_of(dirtied: u64) -> u32 {
     dirtied as u32

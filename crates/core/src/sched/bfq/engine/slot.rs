@@ -50,8 +50,8 @@ const FEW: u64 = 4;
 /// turns of others that come first.
 const PAID_WITHIN: Duration = Duration::from_ms(700);
 
-/// Streams have turns within so many times the usual time, while nothing but streams wanted the disk in the
-/// last second.
+/// Streams have turns within this multiple (a fraction) of the usual time, while nothing but streams wanted
+/// the disk in the last second.
 const STREAMS_TIMES: (u64, u64) = (5, 2);
 const ONLY_STREAMS: Duration = Duration::from_secs(1);
 
