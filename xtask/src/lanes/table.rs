@@ -23,7 +23,7 @@ const PARTS: [(&str, &[Step]); 9] = [
 /// The parts that wait for one another.
 const LINES: [&[&str]; 4] = [
     &["compiling", "tests", "clocks"],
-    &["compiling", "tests", "linting", "beside"],
+    &["compiling", "tests", "linting"],
     &["fetching", "early", "beside"],
     &["fetching", "in a guest"],
 ];
