@@ -9,7 +9,6 @@
 //! them. `cargo publish` does that on the day.
 
 use crate::dist;
-use crate::lanes::linted;
 use crate::outcome::Outcome;
 use crate::shell::{capture, cargo, command, root};
 use std::fmt::Write as _;
@@ -38,7 +37,7 @@ pub(crate) fn check() -> Result<Outcome, String> {
     dist::copy(&root().join("Cargo.lock"), &unpacked.join("Cargo.lock"))?;
     for (name, _) in &names {
         let mut check = cargo("check --quiet --offline --profile sim --package");
-        capture(check.arg(name).current_dir(&unpacked).env("CARGO_TARGET_DIR", linted()))?;
+        capture(check.arg(name).current_dir(&unpacked).env("CARGO_TARGET_DIR", dist::linted()))?;
     }
     Ok(Outcome::Passed(format!("{} crates can be published", names.len())))
 }

@@ -112,6 +112,12 @@ pub(crate) fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// The folder of what is checked and documented without being made into programs, apart from [`target`]:
+/// cargo locks a folder for one build at a time.
+pub(crate) fn linted() -> PathBuf {
+    target().join("lint")
+}
+
 /// Writes a file and the folders above it.
 pub(crate) fn write(to: &Path, bytes: &[u8]) -> Result<(), String> {
     let folder = to.parent().expect("a file in a folder");

@@ -15,7 +15,6 @@ use crate::{
     api, bench, c_api, crate_packages, deb, dist, docs, ffi, figures, fuzz, kernel, links, page, python, tidy,
 };
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What is tried, and what decides how it ends.
@@ -107,13 +106,13 @@ pub(super) const BUILD: &[Step] = &[
 ];
 
 /// Beside [`CLOCKS`], one after another: what reads the crates without making programs of them, in a folder
-/// of its own ([`linted`]), as cargo locks a folder for one build at a time; then the examples, when the
-/// tests of clocks have long been started.
+/// of its own ([`dist::linted`]), as cargo locks a folder for one build at a time; then the examples, when
+/// the tests of clocks have long been started.
 pub(super) const LINT: &[Step] = &[
     always("clippy", || plain(&mut clippy("--workspace"))),
     always("docs", || {
         let mut docs = cargo("doc --workspace --no-deps --profile sim --quiet --target-dir");
-        plain(docs.arg(linted()).env("RUSTDOCFLAGS", "-D warnings"))
+        plain(docs.arg(dist::linted()).env("RUSTDOCFLAGS", "-D warnings"))
     }),
     of("packages of the crates", PACKAGES, crate_packages::check),
     always("examples in the docs", || {
@@ -215,15 +214,10 @@ fn plain(command: &mut Command) -> Result<Outcome, String> {
     capture(command).map(|_| passed(""))
 }
 
-/// The folder of what is checked without being compiled.
-pub(crate) fn linted() -> PathBuf {
-    dist::target().join("lint")
-}
-
 /// Every lint for all targets of these packages, warnings as errors.
 pub(super) fn clippy(packages: &str) -> Command {
     let mut clippy = cargo(&format!("clippy {packages} --all-targets --profile sim --quiet --target-dir"));
-    clippy.arg(linted()).args(["--", "-D", "warnings"]);
+    clippy.arg(dist::linted()).args(["--", "-D", "warnings"]);
     clippy
 }
 

@@ -34,7 +34,7 @@ mod records;
 mod table;
 
 pub(crate) use cost::as_wrapper;
-pub(crate) use list::{linted, package_in_debian};
+pub(crate) use list::package_in_debian;
 pub(crate) use records::record;
 pub(crate) use table::print;
 

@@ -1,4 +1,4 @@
-//! The programs of the tests, two at a time.
+//! The programs of the tests, as many at a time as there are processors.
 //!
 //! ```text
 //!   cargo test --no-run --message-format=json ─► programs, the longest first ─┬─► one after another
@@ -36,12 +36,17 @@ struct Program {
 }
 
 impl Program {
-    /// A line of cargo's, if it is about a program of tests.
-    fn parse(line: &str) -> Option<Self> {
+    /// The program of tests that a line of cargo's is about. A line that cannot be read is an error: its
+    /// tests would be left out.
+    fn parse(line: &str) -> Result<Option<Self>, String> {
         if !line.contains("\"reason\":\"compiler-artifact\"") {
-            return None;
+            return Ok(None);
         }
-        let artifact = Json::read(line).ok()?;
+        let artifact = Json::read(line).map_err(|e| format!("cargo's list of programs: {e}: {line}"))?;
+        Ok(Self::of(&artifact))
+    }
+
+    fn of(artifact: &Json) -> Option<Self> {
         if artifact.get("profile")?.get("test")? != &Json::Flag(true) {
             return None;
         }
@@ -77,8 +82,12 @@ struct Run {
 pub(super) fn run(which: &str, cases: &Drawn) -> Result<Outcome, String> {
     let mut list = drawn::cargo_test(which);
     let listed = capture(list.args(["--no-run", "--quiet", "--message-format=json"]))?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     let mut programs: Vec<Program> =
-        String::from_utf8_lossy(&listed.stdout).lines().filter_map(Program::parse).collect();
+        listed.lines().filter_map(|line| Program::parse(line).transpose()).collect::<Result<_, _>>()?;
+    if programs.is_empty() {
+        return Err(format!("cargo names no program of tests for {which}"));
+    }
     programs.sort_by_key(Program::place);
     let environment = drawn::environment(cases);
     let mut runs = for_all(&programs, |program| one(program, &environment))?;
@@ -116,12 +125,13 @@ mod tests {
 
     #[test]
     fn a_program_of_tests_is_found_and_nothing_else() {
-        let program = Program::parse(LINE).expect("a program");
+        let program = Program::parse(LINE).expect("a line that can be read").expect("a program");
         let (file, folder) = ("/r/target/sim/deps/it-1".into(), "/r/crates/live".into());
         assert_eq!(program, Program { file, folder, target: "it".into() });
         assert_eq!((program.name().as_str(), program.place()), ("live it", (1, false)));
-        assert_eq!(Program::parse(&LINE.replace("\"test\":true", "\"test\":false")), None);
-        assert_eq!(Program::parse(&LINE.replace("\"/r/target/sim/deps/it-1\"", "null")), None);
-        assert_eq!(Program::parse(&LINE.replace("artifact", "message")), None);
+        assert_eq!(Program::parse(&LINE.replace("\"test\":true", "\"test\":false")), Ok(None));
+        assert_eq!(Program::parse(&LINE.replace("\"/r/target/sim/deps/it-1\"", "null")), Ok(None));
+        assert_eq!(Program::parse(&LINE.replace("artifact", "message")), Ok(None));
+        assert!(Program::parse(&LINE.replace("\"test\":true", "\"test\":tru")).is_err(), "not left out");
     }
 }
